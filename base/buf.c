@@ -51,6 +51,30 @@ void buf_addf(struct buf *buf, const char *fmt, ...)
 	buf->len += (size_t)n;
 }
 
+void buf_add_excerpt(struct buf *buf, const char *text, size_t len, size_t max)
+{
+	size_t start = buf->len;
+	int newline = 0;
+
+	for (size_t i = 0; i < len; i++) {
+		unsigned char c = (unsigned char)text[i];
+
+		if (c == '\n' || c == '\r') {
+			newline = buf->len > start;
+			continue;
+		}
+		/* Between two characters only, so that a UTF-8 sequence is not torn. */
+		if (buf->len - start >= max && (c & 0xc0) != 0x80) {
+			buf_adds(buf, "...");
+			return;
+		}
+		if (newline)
+			buf_adds(buf, " | ");
+		newline = 0;
+		buf_addc(buf, c < ' ' || c == 0x7f ? ' ' : (char)c);
+	}
+}
+
 void buf_drop(struct buf *buf, size_t n)
 {
 	if (!n)

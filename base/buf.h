@@ -26,6 +26,12 @@ void buf_adds(struct buf *buf, const char *s);
 void buf_addc(struct buf *buf, char c);
 void buf_addf(struct buf *buf, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/*
+ * Foreign text as one line of at most about max bytes, fit for an error message: lines are joined
+ * by " | ", control characters become spaces, what is cut off leaves "...".
+ */
+void buf_add_excerpt(struct buf *buf, const char *text, size_t len, size_t max);
+
 /* Remove n bytes from the front. */
 void buf_drop(struct buf *buf, size_t n);
 

@@ -42,12 +42,6 @@ struct benchmark {
 	size_t n_metrics;
 };
 
-/* One metric's reading; text = NULL when the output does not contain it. */
-struct benchmark_value {
-	char *text;
-	double value;
-};
-
 /* name becomes ret->name; where stands in front of errors. */
 int benchmark_parse(const char *text, size_t len, const char *name, const char *where,
 	struct benchmark *ret, struct err *err);
@@ -83,8 +77,8 @@ int benchmark_status_ok(const struct benchmark *b, int status);
  * chosen one: then -ENODATA or -EBADMSG, with what the benchmark printed instead.
  */
 int benchmark_extract(const struct benchmark *b, size_t chosen, const char *output, size_t len,
-	struct benchmark_value *ret, struct err *err);
-void benchmark_values_release(struct benchmark_value *values, size_t n);
+	struct parse_value *ret, struct err *err);
+void benchmark_values_release(struct parse_value *values, size_t n);
 
 void benchmark_release(struct benchmark *b);
 

@@ -30,10 +30,11 @@ struct guest_spec {
 	int port;
 	const char
 		*keys_dir; /* host_key.pub, client_key and client_key.pub, as mkguest makes them */
+	const char *user;  /* NULL = root */
 	int timeout_ms;	   /* for all of guest_open */
 };
 
-/* Connect once, check the host key, log in as root. A guest that is not up yet is an error. */
+/* Connect once, check the host key, log in. A guest that is not up yet is an error. */
 int guest_open(const struct guest_spec *spec, struct guest **ret, struct err *err);
 
 /* Output as it comes, in the guest's order. */
@@ -45,7 +46,8 @@ typedef void (*guest_output_fn)(void *arg, const char *data, size_t len);
  * exit status, or 128 + the signal that killed it.
  *
  * -EFBIG: more than max_output bytes. -EINTR: interrupt_fd (-1 = none) became readable; nothing is
- * read from it. In both cases, as on time-out, the command's channel is closed, which ends it.
+ * read from it. Then, as on time-out, the command's channel is closed: it ends when it next writes,
+ * or with the guest.
  */
 int guest_exec(struct guest *guest, const char *command, int timeout_ms, size_t max_output,
 	int interrupt_fd, guest_output_fn fn, void *arg, struct buf *ret_output, int *ret_status,

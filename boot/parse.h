@@ -31,7 +31,6 @@ enum parse_which {
 };
 #define PARSE_WHICH_CHOICES "first|last|median|mean|sum|min|max"
 
-/* Beside enum parse_format; the same order. */
 #define PARSE_FORMAT_CHOICES "regex|csv|json|table"
 
 struct parse_spec {
@@ -47,7 +46,10 @@ struct parse_spec {
 	regex_t *re;   /* regex: compiled by parse_spec_check */
 };
 
-/* text: the characters that were printed, or the shortest form of a computed number. Free it. */
+/*
+ * text: the characters that were printed, or the shortest form of a computed number; owned, NULL
+ * where there is no value.
+ */
 struct parse_value {
 	char *text;
 	double value;
@@ -68,6 +70,8 @@ int parse_format_uses(const struct parse_spec *spec, const char *key);
  */
 int parse_output(const struct parse_spec *spec, const char *output, size_t len,
 	struct parse_value *ret, struct err *err);
+
+void parse_value_release(struct parse_value *value);
 
 void parse_spec_release(struct parse_spec *spec);
 
