@@ -19,7 +19,8 @@
 #define PUBLIC_KEY_MAX 4096
 #define UPLOAD_MAX (1UL << 30)
 #define COMPLAINT_MAX 300 /* bytes of a failed command's output in an error text */
-#define DISCONNECT_MS 50  /* closing is a courtesy: the guest dies anyway */
+#define COMPLAINT_ROOM 4096
+#define DISCONNECT_MS 50 /* closing is a courtesy: the guest dies anyway */
 
 /*
  * What both sides know, the cheapest first for a guest without AES instructions, where they differ
@@ -85,8 +86,8 @@ static int guest_error(struct guest *g, const char *what, struct err *err)
 	}
 }
 
-/* Sleep until the socket is ready for what libssh2 waits for, or something ends the call. */
-static int guest_wait(struct guest *g, const char *what, struct err *err)
+/* Has something ended the call? If not, sleep until the socket is ready for what libssh2 needs. */
+static int guest_poll(struct guest *g, int may_sleep, const char *what, struct err *err)
 {
 	int64_t left = g->deadline - clock_mono_ms();
 	int dir = libssh2_session_block_directions(g->session);
@@ -95,13 +96,18 @@ static int guest_wait(struct guest *g, const char *what, struct err *err)
 
 	if (dir & LIBSSH2_SESSION_BLOCK_OUTBOUND)
 		fds[0].events |= POLLOUT;
-	if (poll(fds, 2, left > 0 ? (int)left : 0) < 0 && errno != EINTR)
+	if (poll(fds, 2, may_sleep && left > 0 ? (int)left : 0) < 0 && errno != EINTR)
 		return err_sys(err, errno, "%s: poll", what);
 	if (fds[1].revents)
 		return err_set(err, EINTR, "%s: interrupted", what);
-	if (!fds[0].revents && g->deadline <= clock_mono_ms())
-		return err_set(err, ETIMEDOUT, "%s: no answer from the guest in time", what);
+	if (clock_mono_ms() >= g->deadline)
+		return err_set(err, ETIMEDOUT, "%s: the guest was not done in time", what);
 	return 0;
+}
+
+static int guest_wait(struct guest *g, const char *what, struct err *err)
+{
+	return guest_poll(g, 1, what, err);
 }
 
 /* Repeat a libssh2 call until it does not want to wait; its value if that is >= 0, or -errno. */
@@ -177,8 +183,8 @@ static int guest_check_key(struct guest *g, const struct guest_spec *spec, struc
 	cleanup(buf_release) struct buf file = BUF_INIT;
 	const int any = LIBSSH2_KNOWNHOST_TYPE_PLAIN | LIBSSH2_KNOWNHOST_KEY_ED25519;
 	LIBSSH2_KNOWNHOSTS *hosts;
-	const char *pinned, *key;
-	size_t pinned_len, len;
+	const char *pinned = NULL, *key;
+	size_t pinned_len = 0, len;
 	int type, r;
 
 	r = pinned_key(path, &file, &pinned, &pinned_len, err);
@@ -266,60 +272,75 @@ static int command_start(struct guest *g, struct command *c, struct err *err)
 	return (int)guest_call(g, "ssh exec", libssh2_channel_exec(c->channel, c->text), err);
 }
 
-/* Send the input, as long as the command takes it, then end of file. */
+/* Read once without waiting: bytes (0 also at the end), LIBSSH2_ERROR_EAGAIN, or another -errno. */
+static ssize_t command_take(struct guest *g, struct command *c, struct err *err)
+{
+	char chunk[32768];
+	ssize_t n = libssh2_channel_read(c->channel, chunk, sizeof(chunk));
+	size_t room = c->max_output - c->n_output;
+	size_t take;
+
+	if (n == LIBSSH2_ERROR_EAGAIN)
+		return n;
+	if (n < 0)
+		return guest_error(g, "ssh read", err);
+	take = (size_t)n < room ? (size_t)n : room;
+	c->n_output += take;
+	if (c->output)
+		buf_add(c->output, chunk, take);
+	if (c->fn && take)
+		c->fn(c->arg, chunk, take);
+	if (take < (size_t)n)
+		return err_set(
+			err, EFBIG, "the command printed more than %zu bytes", c->max_output);
+	return n;
+}
+
+/*
+ * Send the input, as long as the command takes it, then end of file. What it prints meanwhile is
+ * read first, since libssh2 does not see the end of a channel behind unread data.
+ */
 static int command_feed(struct guest *g, struct command *c, struct err *err)
 {
 	size_t done = 0, len = c->input ? c->input->len : 0;
+	int r = 0;
 
-	while (done < len && !libssh2_channel_eof(c->channel)) {
-		ssize_t n = libssh2_channel_write(c->channel, c->input->data + done, len - done);
+	while (r == 0 && done < len) {
+		ssize_t n = command_take(g, c, err);
 
-		if (n == LIBSSH2_ERROR_EAGAIN || n == 0) {
-			int r = guest_wait(g, "ssh write", err);
-
-			if (r < 0)
-				return r;
-			continue;
-		}
+		if (n < 0 && n != LIBSSH2_ERROR_EAGAIN)
+			return (int)n;
 		/* A command that ended early has closed its side: its status tells why. */
+		if (libssh2_channel_eof(c->channel))
+			return 0;
+		n = libssh2_channel_write(c->channel, c->input->data + done, len - done);
 		if (n == LIBSSH2_ERROR_CHANNEL_CLOSED || n == LIBSSH2_ERROR_CHANNEL_EOF_SENT)
 			return 0;
-		if (n < 0)
-			return guest_error(g, "ssh write", err);
-		done += (size_t)n;
+		if (n == LIBSSH2_ERROR_EAGAIN || n == 0)
+			r = guest_wait(g, "ssh write", err);
+		else if (n < 0)
+			r = guest_error(g, "ssh write", err);
+		else
+			done += (size_t)n;
 	}
+	if (r < 0)
+		return r;
 	return (int)guest_call(g, "ssh write", libssh2_channel_send_eof(c->channel), err);
 }
 
 /* Read until the command has closed its output. */
 static int command_drain(struct guest *g, struct command *c, struct err *err)
 {
-	char chunk[32768];
+	while (!libssh2_channel_eof(c->channel)) {
+		ssize_t n = command_take(g, c, err);
 
-	for (;;) {
-		ssize_t n = guest_call(
-			g, "ssh read", libssh2_channel_read(c->channel, chunk, sizeof(chunk)), err);
-		size_t room = c->max_output - c->n_output;
-		size_t take;
-
+		/* Data that never pauses must not outrun the clock or the interrupt. */
+		if (n >= 0 || n == LIBSSH2_ERROR_EAGAIN)
+			n = guest_poll(g, n == LIBSSH2_ERROR_EAGAIN, "ssh read", err);
 		if (n < 0)
 			return (int)n;
-		if (n == 0 && libssh2_channel_eof(c->channel))
-			return 0;
-		take = (size_t)n < room ? (size_t)n : room;
-		c->n_output += take;
-		if (c->output)
-			buf_add(c->output, chunk, take);
-		if (c->fn && take)
-			c->fn(c->arg, chunk, take);
-		if (take < (size_t)n)
-			return err_set(err, EFBIG, "the command printed more than %zu bytes",
-				c->max_output);
-		/* Data that never pauses must not outrun the clock or the interrupt. */
-		if (clock_mono_ms() >= g->deadline)
-			return err_set(
-				err, ETIMEDOUT, "ssh read: still printing at the time limit");
 	}
+	return 0;
 }
 
 /*
@@ -424,7 +445,8 @@ int guest_upload(struct guest *g, const char *local, const char *remote, mode_t 
 	cleanup(free) char *to = shell_quote(remote);
 	cleanup(free) char *text =
 		xasprintf("cat >%s && chmod %o %s", to, (unsigned int)mode & 07777, to);
-	struct command c = {.text = text, .input = &input, .max_output = 4096, .output = &output};
+	struct command c = {
+		.text = text, .input = &input, .max_output = COMPLAINT_ROOM, .output = &output};
 	int r = file_read(local, UPLOAD_MAX, &input, err);
 
 	if (r < 0)
@@ -442,7 +464,7 @@ int guest_download(struct guest *g, const char *remote, const char *local, size_
 	cleanup(buf_release) struct buf output = BUF_INIT;
 	cleanup(free) char *from = shell_quote(remote);
 	cleanup(free) char *text = xasprintf("cat %s", from);
-	struct command c = {.text = text, .max_output = max, .output = &output};
+	struct command c = {.text = text, .max_output = max + COMPLAINT_ROOM, .output = &output};
 	int r;
 
 	guest_limit(g, timeout_ms, -1);
@@ -451,6 +473,8 @@ int guest_download(struct guest *g, const char *remote, const char *local, size_
 		return err_wrap(err, "%s", remote);
 	if (c.status)
 		return complain(&c, "read", remote, err);
+	if (output.len > max)
+		return err_set(err, EFBIG, "%s in the guest is larger than %zu bytes", remote, max);
 	return file_write(local, buf_str(&output), output.len, 0644, err);
 }
 

@@ -28,10 +28,9 @@ struct guest;
 struct guest_spec {
 	const char *host; /* a numeric address */
 	int port;
-	const char
-		*keys_dir; /* host_key.pub, client_key and client_key.pub, as mkguest makes them */
-	const char *user;  /* NULL = root */
-	int timeout_ms;	   /* for all of guest_open */
+	const char *keys_dir; /* with host_key.pub, client_key and client_key.pub (mkguest) */
+	const char *user;     /* NULL = root */
+	int timeout_ms;	      /* for all of guest_open */
 };
 
 /* Connect once, check the host key, log in. A guest that is not up yet is an error. */
