@@ -44,7 +44,7 @@ $(B)/kbisectd: $(call obj,base db bisect boot daemon)
 		$(shell $(PKG_CONFIG) --libs $(LIBS_DAEMON)) -lpthread -lm
 
 $(B)/kbctl: $(call obj,base client)
-	$(CC) $(CFLAGS) $(EXTRA_CFLAGS) $(LDFLAGS) -o $@ $^ $(shell $(PKG_CONFIG) --libs $(LIBS_CLIENT))
+	$(CC) $(CFLAGS) $(EXTRA_CFLAGS) $(LDFLAGS) -o $@ $^ $(shell $(PKG_CONFIG) --libs $(LIBS_CLIENT)) -lm
 
 $(B)/%.o: %.c
 	@mkdir -p $(@D)
