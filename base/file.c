@@ -51,6 +51,16 @@ static int write_all(int fd, const char *data, size_t len)
 	return fsync(fd) < 0 ? -errno : 0;
 }
 
+/* A rename is durable once the folder is. */
+static int sync_folder(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	cleanup(free) char *dir = slash ? xstrndup(path, (size_t)(slash - path) + 1) : xstrdup(".");
+	cleanup(close) int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	return fd < 0 || fsync(fd) < 0 ? -errno : 0;
+}
+
 int file_write(const char *path, const void *data, size_t len, mode_t mode, struct err *err)
 {
 	cleanup(free) char *tmp = xasprintf("%s.%d.tmp", path, (int)getpid());
@@ -66,7 +76,8 @@ int file_write(const char *path, const void *data, size_t len, mode_t mode, stru
 		unlink(tmp);
 		return err_sys(err, -r, "cannot write %s", path);
 	}
-	return 0;
+	r = sync_folder(path);
+	return r < 0 ? err_sys(err, -r, "cannot sync the folder of %s", path) : 0;
 }
 
 int file_mkdir(const char *path, mode_t mode, struct err *err)
