@@ -2,8 +2,8 @@
 #define DB_EVENT_H
 
 /*
- * The job's diary, the mail queue, and small facts that outlive the daemon. An event is written in
- * the transaction of the change it tells about; followers of a log read them by id.
+ * The job's diary and the mail queue. An event is written in the transaction of the change that it
+ * tells about; followers of a log read them by id.
  */
 
 #include <stdint.h>
@@ -18,11 +18,12 @@ struct db_event {
 	char *data; /* JSON object for programs */
 };
 
+/* ret_id may be NULL, here and in every insert. */
 int db_event_insert(struct db *db, const struct db_event *event, int64_t *ret_id, struct err *err);
 typedef int (*db_event_fn)(void *arg, const struct db_event *event);
-/* Those of a job with id > since, in order. */
-int db_event_list(struct db *db, int64_t job, int64_t since, db_event_fn fn, void *arg,
-	struct err *err);
+/* Those of a job with id > since, in order; fn's negative return stops and is returned. */
+int db_event_list(
+	struct db *db, int64_t job, int64_t since, db_event_fn fn, void *arg, struct err *err);
 
 enum db_mail_state { DB_MAIL_QUEUED, DB_MAIL_SENT, DB_MAIL_REJECTED };
 
@@ -30,11 +31,14 @@ struct db_mail {
 	int64_t id, job;
 	enum db_mail_state state;
 	int64_t attempts, next; /* when to try (again), Unix ms */
-	char *message_id, *request; /* JSON: the mail step's request without the server's settings */
-	char *error; /* the last attempt's; NULL = none */
+	char *message_id;
+	char *request; /* JSON: the mail step's request without the server's settings */
+	char *error;   /* the last attempt's; NULL = none */
 };
 
+/* -EINVAL when a mail of that message_id is there already: none is queued twice. */
 int db_mail_insert(struct db *db, const struct db_mail *mail, int64_t *ret_id, struct err *err);
+/* Writes state, attempts, next, error. */
 int db_mail_update(struct db *db, const struct db_mail *mail, struct err *err);
 /* The queued one that is due first; -ENOENT (without a message) when none is queued. */
 int db_mail_next(struct db *db, struct db_mail *ret, struct err *err);

@@ -2,8 +2,9 @@
 #define DB_RUN_H
 
 /*
- * What was measured: commits of a job that were picked, their builds, their boots (runs) and the
- * metric values (samples) of each. Times are Unix milliseconds; durations are milliseconds.
+ * What was measured: commits of a job that were picked (table candidate), their builds, their boots
+ * (runs) and the metric values (samples) of each. Times are Unix milliseconds; durations are
+ * milliseconds. Strings are owned by their struct; sha is never NULL.
  */
 
 #include <stdint.h>
@@ -22,17 +23,17 @@ struct db_commit {
 	char *build_error;		  /* the compiler's first error line; NULL = none */
 	char *build_log;		  /* file */
 	int64_t build_ms;
-	char *mark;	/* verdict set by hand: good, bad, skip; NULL = none */
+	char *mark; /* verdict set by hand: good, bad, skip; NULL = none */
 	char *mark_by, *mark_why;
 };
 
-int db_commit_insert(struct db *db, const struct db_commit *commit, int64_t *ret_id,
-	struct err *err);
+int db_commit_insert(
+	struct db *db, const struct db_commit *commit, int64_t *ret_id, struct err *err);
 /* Writes build and build_*, kernel, image, mark, mark_by, mark_why. */
 int db_commit_update(struct db *db, const struct db_commit *commit, struct err *err);
 /* All of a job in the order they were picked (endpoints first). Free with db_commits_free. */
-int db_commit_list(struct db *db, int64_t job, struct db_commit **ret, size_t *ret_n,
-	struct err *err);
+int db_commit_list(
+	struct db *db, int64_t job, struct db_commit **ret, size_t *ret_n, struct err *err);
 void db_commits_free(struct db_commit *commits, size_t n);
 
 struct db_run {
@@ -49,12 +50,18 @@ struct db_run {
 	char *retired_by, *retired_why;
 };
 
+/* commit is one of the same job, or -EINVAL. */
 int db_run_insert(struct db *db, const struct db_run *run, int64_t *ret_id, struct err *err);
-/* Writes everything that is known only at the end. One row of `sample` for each metric is written
- * from metrics too: {NAME: {value, text, all}}. */
+/*
+ * Writes everything that is known only at the end, and one row of `sample` for each metric in
+ * metrics: {NAME: {value, text, all}}. Once only: -ENOENT for a run that has an outcome already, so
+ * that the late result of an abandoned run changes nothing. -EBADMSG when metrics is not such JSON.
+ */
 int db_run_finish(struct db *db, const struct db_run *run, struct err *err);
-int db_run_retire(struct db *db, int64_t id, int retired, const char *by, const char *why,
-	struct err *err);
+/* Take a run out (1) or in again (0); by and why are those of the last such decision. */
+int db_run_retire(
+	struct db *db, int64_t id, int retired, const char *by, const char *why, struct err *err);
+/* -ENOENT, with a sentence, when there is none. */
 int db_run_get(struct db *db, int64_t id, struct db_run *ret, struct err *err);
 void db_run_release(struct db_run *run);
 static inline void cleanup_db_run_release(struct db_run *run)
