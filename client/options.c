@@ -33,6 +33,7 @@ static const struct row rows[] = {
 	{"json", 'j', NULL, OPTION_ALWAYS, AT(json), "JSON, for programs"},
 	{"socket", 0, "PATH", OPTION_ALWAYS, AT(socket),
 		"the daemon's socket, in place of $" PROTOCOL_SOCKET_ENV},
+	{"help", 'h', NULL, OPTION_ALWAYS, AT(help), "this text"},
 	{"version", 'V', NULL, OPTION_ALWAYS, AT(version), "the version of kbctl"},
 };
 
