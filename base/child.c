@@ -24,8 +24,8 @@ static int place(int fd, int target, int flags)
 }
 
 /* In the child: never returns; reports a failure as errno on `report`. */
-static void __attribute__((noreturn)) child_exec(const struct child_spec *spec, pid_t parent,
-	int report)
+static void __attribute__((noreturn))
+child_exec(const struct child_spec *spec, pid_t parent, int report)
 {
 	sigset_t none;
 	int code;
@@ -91,7 +91,7 @@ int child_wait(pid_t pid, int timeout_ms, int *ret_status, struct err *err)
 {
 	cleanup(close) int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	int64_t end = timeout_ms < 0 ? INT64_MAX : clock_mono_ms() + timeout_ms;
-	struct pollfd pfd = { .fd = pidfd, .events = POLLIN };
+	struct pollfd pfd = {.fd = pidfd, .events = POLLIN};
 	int r, late = 0;
 
 	if (pidfd < 0)
@@ -112,15 +112,16 @@ int child_wait(pid_t pid, int timeout_ms, int *ret_status, struct err *err)
 		if (errno != EINTR)
 			return err_sys(err, errno, "cannot reap process %d", (int)pid);
 	if (late)
-		return err_set(err, ETIMEDOUT, "still running after %d s, killed", timeout_ms / 1000);
+		return err_set(
+			err, ETIMEDOUT, "still running after %d s, killed", timeout_ms / 1000);
 	return 0;
 }
 
 char *child_status_text(int status)
 {
 	if (WIFSIGNALED(status))
-		return xasprintf("killed by signal %d (%s)", WTERMSIG(status),
-			strsignal(WTERMSIG(status)));
+		return xasprintf(
+			"killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
 	return xasprintf("exit status %d", WEXITSTATUS(status));
 }
 
@@ -147,8 +148,8 @@ int child_run(const struct child_spec *spec, int timeout_ms, struct err *err)
 	return r < 0 ? r : child_finish(spec->argv[0], pid, timeout_ms, err);
 }
 
-int child_output(const char *const *argv, int timeout_ms, size_t max, struct buf *ret,
-	struct err *err)
+int child_output(
+	const char *const *argv, int timeout_ms, size_t max, struct buf *ret, struct err *err)
 {
 	int64_t end = timeout_ms < 0 ? INT64_MAX : clock_mono_ms() + timeout_ms;
 	cleanup(close) int rd = -1;
@@ -159,12 +160,12 @@ int child_output(const char *const *argv, int timeout_ms, size_t max, struct buf
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		return err_sys(err, errno, "cannot start %s", argv[0]);
 	rd = fds[0];
-	r = child_start(&(struct child_spec){ argv, NULL, NULL, -1, fds[1], -1 }, &pid, err);
+	r = child_start(&(struct child_spec){argv, NULL, NULL, -1, fds[1], -1}, &pid, err);
 	close(fds[1]);
 	if (r < 0)
 		return r;
 	for (;;) {
-		struct pollfd pfd = { .fd = rd, .events = POLLIN };
+		struct pollfd pfd = {.fd = rd, .events = POLLIN};
 		int64_t left = end - clock_mono_ms();
 		ssize_t n;
 
@@ -174,7 +175,8 @@ int child_output(const char *const *argv, int timeout_ms, size_t max, struct buf
 		if (n <= 0)
 			break;
 		if (ret->len < max)
-			buf_add(ret, chunk, (size_t)n < max - ret->len ? (size_t)n : max - ret->len);
+			buf_add(ret, chunk,
+				(size_t)n < max - ret->len ? (size_t)n : max - ret->len);
 	}
 	end -= clock_mono_ms();
 	return child_finish(argv[0], pid, timeout_ms < 0 ? -1 : end > 0 ? (int)end : 0, err);

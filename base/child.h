@@ -15,9 +15,9 @@
 #include "base/err.h"
 
 struct child_spec {
-	const char *const *argv; /* argv[0] is looked up on PATH; NULL-terminated */
-	const char *const *env;	 /* NULL = the parent's */
-	const char *dir;	 /* NULL = the parent's */
+	const char *const *argv;   /* argv[0] is looked up on PATH; NULL-terminated */
+	const char *const *env;	   /* NULL = the parent's */
+	const char *dir;	   /* NULL = the parent's */
 	int fd_in, fd_out, fd_err; /* -1 = /dev/null; borrowed */
 };
 
@@ -30,15 +30,16 @@ int child_start(const struct child_spec *spec, pid_t *ret_pid, struct err *err);
  */
 int child_wait(pid_t pid, int timeout_ms, int *ret_status, struct err *err);
 
-/* Start, wait, and turn any end but exit status 0 into -ECHILD with words ("make: exit status 2"). */
+/* Start, wait, and turn any end but exit status 0 into -ECHILD with words ("make: exit status 2").
+ */
 int child_run(const struct child_spec *spec, int timeout_ms, struct err *err);
 
 /*
  * Run and capture at most max bytes of stdout (stderr goes to /dev/null); more is dropped.
  * Otherwise like child_run.
  */
-int child_output(const char *const *argv, int timeout_ms, size_t max, struct buf *ret,
-	struct err *err);
+int child_output(
+	const char *const *argv, int timeout_ms, size_t max, struct buf *ret, struct err *err);
 
 /* "exit status 2" or "killed by signal 9 (Killed)". Free it. */
 char *child_status_text(int status);

@@ -19,23 +19,23 @@ struct suffix {
 };
 
 static const struct suffix size_suffixes[] = {
-	{ "", 1 },
-	{ "K", 1024.0 },
-	{ "M", 1048576.0 },
-	{ "G", 1073741824.0 },
-	{ "T", 1099511627776.0 },
-	{ NULL, 0 },
+	{"", 1},
+	{"K", 1024.0},
+	{"M", 1048576.0},
+	{"G", 1073741824.0},
+	{"T", 1099511627776.0},
+	{NULL, 0},
 };
 
 static const struct suffix duration_suffixes[] = {
-	{ "", 1000 },
-	{ "ms", 1 },
-	{ "s", 1000 },
-	{ "m", 60000 },
-	{ "min", 60000 },
-	{ "h", 3600000 },
-	{ "d", 86400000 },
-	{ NULL, 0 },
+	{"", 1000},
+	{"ms", 1},
+	{"s", 1000},
+	{"m", 60000},
+	{"min", 60000},
+	{"h", 3600000},
+	{"d", 86400000},
+	{NULL, 0},
 };
 
 /* A non-negative number with one of the suffixes. */
@@ -73,7 +73,7 @@ int conf_parse_duration(const char *text, int64_t *ret_ms, struct err *err)
 
 static int parse_bool(const char *text, int *ret, struct err *err)
 {
-	static const char *const words[] = { "no", "yes", "false", "true", "off", "on", "0", "1" };
+	static const char *const words[] = {"no", "yes", "false", "true", "off", "on", "0", "1"};
 
 	for (int i = 0; i < 8; i++) {
 		if (strcmp(text, words[i]) == 0) {
@@ -133,8 +133,8 @@ union number {
 	double r;
 };
 
-static int parse_number(const struct conf_key *k, const char *text, union number *ret,
-	struct err *err)
+static int parse_number(
+	const struct conf_key *k, const char *text, union number *ret, struct err *err)
 {
 	switch (k->type) {
 	case CONF_BOOL:
@@ -161,8 +161,8 @@ static double number_value(const struct conf_key *k, const union number *n)
 	return k->type == CONF_REAL ? n->r : (double)n->i;
 }
 
-static int check_bounds(const struct conf_key *k, const union number *n, const char *text,
-	struct err *err)
+static int check_bounds(
+	const struct conf_key *k, const union number *n, const char *text, struct err *err)
 {
 	union number bound;
 
@@ -175,23 +175,24 @@ static int check_bounds(const struct conf_key *k, const union number *n, const c
 	return 0;
 }
 
-static int store_text(const struct conf_key *k, void *field, const char *text, const char *dir,
-	struct err *err)
+static int store_text(
+	const struct conf_key *k, void *field, const char *text, const char *dir, struct err *err)
 {
 	char *value;
 
 	if (k->type == CONF_PATH && text[0] != '/' && !dir)
 		return err_set(err, EINVAL, "expected an absolute path, found \"%s\"", text);
 	if (!*text)
-		return err_set(err, EINVAL, "the value is empty (leave the key out for its default)");
+		return err_set(
+			err, EINVAL, "the value is empty (leave the key out for its default)");
 	value = k->type == CONF_PATH && dir ? file_join(dir, text) : xstrdup(text);
 	free(*(char **)field);
 	*(char **)field = value;
 	return 0;
 }
 
-static int store(const struct conf_key *k, void *dst, const char *text, const char *dir,
-	struct err *err)
+static int store(
+	const struct conf_key *k, void *dst, const char *text, const char *dir, struct err *err)
 {
 	void *field = (char *)dst + k->offset;
 	union number n;
@@ -260,8 +261,9 @@ static int unknown_key(const struct conf_key *keys, const char *section, const c
 		return 0;
 	list_sections(keys, &known);
 	if (!*section)
-		return err_set(err, EINVAL, "%s:%d: \"%s\" stands before any section; expected one of %s",
-			where, line, name, buf_str(&known));
+		return err_set(err, EINVAL,
+			"%s:%d: \"%s\" stands before any section; expected one of %s", where, line,
+			name, buf_str(&known));
 	return err_set(err, EINVAL, "%s:%d: unknown section [%s]; known are: %s", where, line,
 		section, buf_str(&known));
 }
@@ -327,7 +329,7 @@ static int parse_one(void *arg, const char *section, const char *name, const cha
 int conf_parse(const char *text, size_t len, const char *where, const char *dir,
 	const struct conf_key *keys, void *dst, struct err *err)
 {
-	struct parse p = { .keys = keys, .dst = dst, .where = where, .dir = dir };
+	struct parse p = {.keys = keys, .dst = dst, .where = where, .dir = dir};
 	cleanup(free) int *seen = NULL;
 	size_t n = 0;
 	int r;
@@ -344,8 +346,8 @@ int conf_parse(const char *text, size_t len, const char *where, const char *dir,
 	return r;
 }
 
-int conf_load(const char *path, const char *dir, const struct conf_key *keys, void *dst,
-	struct err *err)
+int conf_load(
+	const char *path, const char *dir, const struct conf_key *keys, void *dst, struct err *err)
 {
 	cleanup(buf_release) struct buf text = BUF_INIT;
 	int r = file_read(path, CONF_FILE_MAX, &text, err);
@@ -353,8 +355,8 @@ int conf_load(const char *path, const char *dir, const struct conf_key *keys, vo
 	return r < 0 ? r : conf_parse(buf_str(&text), text.len, path, dir, keys, dst, err);
 }
 
-static void print_scaled(int64_t v, const struct suffix *suffixes, const char *zero,
-	struct buf *out)
+static void print_scaled(
+	int64_t v, const struct suffix *suffixes, const char *zero, struct buf *out)
 {
 	const struct suffix *best = NULL;
 

@@ -31,9 +31,9 @@ struct conf_key {
 	const char *section, *name;
 	enum conf_type type;
 	size_t offset;
-	const char *def;      /* as it would be written; NULL = none; CONF_REQUIRED */
+	const char *def;       /* as it would be written; NULL = none; CONF_REQUIRED */
 	const char *min, *max; /* as they would be written; NULL = no bound */
-	const char *choices;  /* CONF_ENUM: "auto|kvm|tcg" */
+	const char *choices;   /* CONF_ENUM: "auto|kvm|tcg" */
 	const char *help;
 };
 
@@ -47,8 +47,8 @@ struct conf_key {
 	}
 
 /* dir: relative CONF_PATH values are taken from there; NULL = they are refused. */
-int conf_load(const char *path, const char *dir, const struct conf_key *keys, void *dst,
-	struct err *err);
+int conf_load(
+	const char *path, const char *dir, const struct conf_key *keys, void *dst, struct err *err);
 int conf_parse(const char *text, size_t len, const char *where, const char *dir,
 	const struct conf_key *keys, void *dst, struct err *err);
 

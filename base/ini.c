@@ -98,7 +98,7 @@ static int one_line(struct ini *ini, char *raw, int line)
 
 int ini_read(const char *text, size_t len, const char *where, ini_fn fn, void *arg, struct err *err)
 {
-	struct ini ini = { .where = where, .fn = fn, .arg = arg, .err = err };
+	struct ini ini = {.where = where, .fn = fn, .arg = arg, .err = err};
 	const char *end = text + len;
 	int r = 0, line = 1;
 

@@ -20,7 +20,7 @@ typedef int (*ini_fn)(void *arg, const char *section, const char *name, const ch
 	struct err *err);
 
 /* Errors begin with "where:line: ". */
-int ini_read(const char *text, size_t len, const char *where, ini_fn fn, void *arg,
-	struct err *err);
+int ini_read(
+	const char *text, size_t len, const char *where, ini_fn fn, void *arg, struct err *err);
 
 #endif

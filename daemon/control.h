@@ -54,16 +54,17 @@ struct control_method {
 };
 
 struct control_limits {
-	size_t line_max;   /* bytes of one request; longer: error reply, then the line is skipped */
-	size_t queue_max;  /* bytes of unsent output; beyond: the connection is dropped */
+	size_t line_max;  /* bytes of one request; longer: error reply, then the line is skipped */
+	size_t queue_max; /* bytes of unsent output; beyond: the connection is dropped */
 	int connections_max; /* beyond: the newcomer gets one error line and is closed */
 };
 
 struct control_spec {
 	struct event_base *base;
-	const char *path;  /* socket to create; unused with fd >= 0 */
-	int fd;		   /* a listening socket from systemd, or -1 */
-	const char *group; /* members may submit and read; also the socket's group. NULL = owner only */
+	const char *path; /* socket to create; unused with fd >= 0 */
+	int fd;		  /* a listening socket from systemd, or -1 */
+	const char *
+		group; /* members may submit and read; also the socket's group. NULL = owner only */
 	const char *admins; /* user names that may change every job, blank-separated, or NULL */
 	struct control_limits limits;
 	const struct control_method *methods; /* ends with name = NULL */

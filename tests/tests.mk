@@ -10,7 +10,7 @@ $(B)/tests/%: tests/unit/%.c $(B)/libkbisect.a
 
 $(B)/libkbisect.a: $(lib_obj)
 	rm -f $@
-	$(AR) rcs $@ $^
+	$(AR) qcs $@ $^
 
 -include $(unit_bins:%=%.d)
 
