@@ -100,6 +100,48 @@ static int tree_lookup(struct repo *repo, const char *id, git_tree **ret, struct
 	return r < 0 ? repo_error(repo, r, err, "tree %s", id) : 0;
 }
 
+struct digest {
+	struct hash *hash;
+	int (*wanted)(const char *path);
+};
+
+static int digest_one(const char *folder, const git_tree_entry *entry, void *arg)
+{
+	const struct digest *digest = arg;
+	const git_oid *id = git_tree_entry_id(entry);
+	git_filemode_t mode = git_tree_entry_filemode(entry);
+	cleanup(free) char *path = NULL;
+
+	if (git_tree_entry_type(entry) != GIT_OBJECT_BLOB)
+		return 0;
+	path = xasprintf("%s%s", folder, git_tree_entry_name(entry));
+	if (!digest->wanted(path))
+		return 0;
+	hash_part_str(digest->hash, path);
+	hash_part(digest->hash, &mode, sizeof(mode));
+	hash_part(digest->hash, id, sizeof(*id));
+	return 0;
+}
+
+int tree_digest(struct repo *repo, const char *id, int (*wanted)(const char *path),
+	char ret_hex[static HASH_HEX_SIZE], struct err *err)
+{
+	cleanup(git_tree_free) git_tree *tree = NULL;
+	struct digest digest = {.wanted = wanted};
+	char hex[HASH_HEX_SIZE];
+	int r = tree_lookup(repo, id, &tree, err);
+
+	if (r < 0)
+		return r;
+	digest.hash = hash_new();
+	r = git_tree_walk(tree, GIT_TREEWALK_PRE, digest_one, &digest);
+	hash_final(digest.hash, hex);
+	if (r < 0)
+		return repo_error(repo, r, err, "cannot read tree %s", id);
+	memcpy(ret_hex, hex, sizeof(hex));
+	return 0;
+}
+
 /* The differences from what each state says to the new tree; diffs[] has room for TREES_MAX. */
 static int diff_all(struct repo *repo, const struct state *state, git_tree *to, git_diff **diffs,
 	struct err *err)

@@ -17,6 +17,7 @@
 #include <stddef.h>
 
 #include "base/err.h"
+#include "base/hash.h"
 #include "bisect/repo.h"
 
 #define TREE_ID_SIZE REPO_ID_SIZE
@@ -29,6 +30,10 @@ struct tree_change {
 /* The id of a commit's tree. */
 int tree_find(
 	struct repo *repo, const char *commit, char ret_id[static TREE_ID_SIZE], struct err *err);
+
+/* SHA-256 over the paths, modes and contents of those files of a tree that are wanted. */
+int tree_digest(struct repo *repo, const char *id, int (*wanted)(const char *path),
+	char ret_hex[static HASH_HEX_SIZE], struct err *err);
 
 /* Bring slot/src (made when missing) to a tree. ret may be NULL. */
 int tree_checkout(struct repo *repo, const char *id, const char *slot, struct tree_change *ret,
