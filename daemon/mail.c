@@ -168,8 +168,13 @@ int mail_check_message_id(const char *id, struct err *err)
 {
 	cleanup(free) char *bare = bare_id(id);
 
-	return bare ? 0
-		    : err_set(err, EINVAL, "\"%.200s\" is not a Message-ID (write <ID@HOST>)", id);
+	if (bare)
+		return 0;
+	if (has_control(id))
+		return err_set(err, EINVAL,
+			"a Message-ID cannot hold line ends or other control "
+			"characters");
+	return err_set(err, EINVAL, "\"%.200s\" is not a Message-ID (write <ID@HOST>)", id);
 }
 
 int mail_rcpts_parse(const char *list, struct mail_rcpts *ret, struct err *err)

@@ -27,7 +27,7 @@ enum phase {
 	PHASE_RCPT,
 	PHASE_DATA,    /* may the message come? */
 	PHASE_MESSAGE, /* it was sent; the answer decides */
-	PHASE_QUIT
+	PHASE_QUIT     /* only in the table of verbs: goodbyes change nothing */
 };
 
 /* What a refusal in each phase is about. */
@@ -40,7 +40,6 @@ static const char *const phase_words[] = {
 	[PHASE_RCPT] = "every recipient",
 	[PHASE_DATA] = "the message",
 	[PHASE_MESSAGE] = "the message",
-	[PHASE_QUIT] = "the farewell",
 };
 
 static const struct {
@@ -65,6 +64,7 @@ struct dialogue {
 	enum phase phase;
 	int code;  /* of the last answer in this phase; 0 = none yet */
 	bool more; /* the answer goes on in the next line */
+	bool over; /* we said goodbye, as curl also does after a refusal */
 	bool taken;
 	struct buf reply;	 /* that answer: "550 no such user" */
 	struct mail_rcpt **sent; /* who was asked for, in order; at = asked so far */
@@ -91,6 +91,15 @@ DEFINE_CLEANUP(curl_slist_free_all, struct curl_slist *);
 DEFINE_CLEANUP(curl_url_cleanup, CURLU *);
 DEFINE_CLEANUP(curl_free, char *);
 
+static void dialogue_begin(struct dialogue *d, enum phase phase)
+{
+	d->phase = phase;
+	d->code = 0;
+	buf_reset(&d->reply);
+	if (phase == PHASE_RCPT && d->at < d->n)
+		d->at++;
+}
+
 /* Our command: which phase does it begin? Whatever belongs to a login stays out of the log. */
 static void dialogue_out(struct dialogue *d, const char *line, int len)
 {
@@ -100,12 +109,10 @@ static void dialogue_out(struct dialogue *d, const char *line, int len)
 		if (len < n || strncmp(line, verbs[i].verb, (size_t)n) != 0 ||
 			(len > n && line[n] != ' '))
 			continue;
-		d->phase = verbs[i].phase;
-		d->code = 0;
-		buf_reset(&d->reply);
-		if (d->phase == PHASE_RCPT && d->at < d->n)
-			d->at++;
-		fprintf(stderr, "> %.*s\n", d->phase == PHASE_LOGIN ? n : len, line);
+		fprintf(stderr, "> %.*s\n", verbs[i].phase == PHASE_LOGIN ? n : len, line);
+		d->over |= verbs[i].phase == PHASE_QUIT;
+		if (!d->over)
+			dialogue_begin(d, verbs[i].phase);
 		return;
 	}
 	fprintf(stderr, "> (not shown)\n");
@@ -135,8 +142,8 @@ static void dialogue_answer(struct dialogue *d)
 static void dialogue_in(struct dialogue *d, const char *line, int len)
 {
 	fprintf(stderr, "< %.*s\n", len, line);
-	if (len < 3 || !isdigit((unsigned char)line[0]) || !isdigit((unsigned char)line[1]) ||
-		!isdigit((unsigned char)line[2]))
+	if (d->over || len < 3 || !isdigit((unsigned char)line[0]) ||
+		!isdigit((unsigned char)line[1]) || !isdigit((unsigned char)line[2]))
 		return;
 	if (!d->more)
 		buf_reset(&d->reply);
