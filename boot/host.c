@@ -1,0 +1,220 @@
+#include "boot/host.h"
+
+#include <errno.h>
+#include <libvirt/libvirt.h>
+#include <libvirt/virterror.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/buf.h"
+#include "base/file.h"
+#include "base/banned.h"
+
+#define GUARD_S 180
+/* libvirt puts lib/qemu/domain-1-NAME/monitor.sock below the root; a socket's path has 107 bytes.
+ */
+#define ROOT_MAX 58
+
+struct host {
+	virConnectPtr conn;
+	char *uri;
+	char *root;
+};
+
+static atomic_int guarded;
+
+static void on_alarm(int sig)
+{
+	static const char text[] = "libvirt did not answer within its time limit\n";
+
+	(void)sig;
+	if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
+		_exit(3);
+	_exit(2);
+}
+
+void host_guard(void)
+{
+	atomic_fetch_add(&guarded, 1);
+	alarm(GUARD_S);
+}
+
+void host_unguard(void)
+{
+	if (atomic_fetch_sub(&guarded, 1) == 1)
+		alarm(0);
+}
+
+/* libvirt would print every error; they are ours to report. */
+static void on_error(void *arg, virErrorPtr error)
+{
+	(void)arg;
+	(void)error;
+}
+
+static void *event_loop(void *arg)
+{
+	while (virEventRunDefaultImpl() == 0)
+		;
+	return arg;
+}
+
+/* Once in the life of the process: libvirt's event loop cannot be taken down again. */
+static int start_events(struct err *err)
+{
+	static int started;
+	pthread_t thread;
+	int r;
+
+	if (started)
+		return 0;
+	/* Only its errors, and on stderr rather than in the journal; a set variable wins. */
+	setenv("LIBVIRT_LOG_OUTPUTS", "4:stderr", 0);
+	virSetErrorFunc(NULL, on_error);
+	signal(SIGALRM, on_alarm);
+	signal(SIGPIPE, SIG_IGN);
+	if (virInitialize() < 0 || virEventRegisterDefaultImpl() < 0)
+		return host_error(err, "cannot start libvirt's event loop");
+	r = pthread_create(&thread, NULL, event_loop, NULL);
+	if (r)
+		return err_sys(err, r, "cannot start a thread");
+	pthread_detach(thread);
+	started = 1;
+	return 0;
+}
+
+/* Errors that have a cause which the reader can remove. */
+static const struct {
+	const char *in; /* what libvirt says */
+	int code;
+	const char *text;
+} known_errors[] = {
+	{"suitable emulator", ENOENT,
+		"QEMU is missing: install qemu-system-x86_64 (Debian: qemu-system-x86)"},
+	{"no connection driver", ENOENT,
+		"libvirt's QEMU driver is missing (Debian: libvirt-daemon-driver-qemu)"},
+	{"Failed to parse user", ENOENT,
+		"as root, libvirt's QEMU driver needs the user libvirt-qemu (Debian: "
+		"libvirt-daemon-system); any other user can do without"},
+	{"does not support virt type 'kvm'", ENODEV, "KVM is not available to QEMU"},
+	{"lock", EBUSY, NULL},
+};
+
+int host_error(struct err *err, const char *what)
+{
+	virErrorPtr e = virGetLastError();
+	const char *said = e && e->message ? e->message : "unknown error";
+
+	for (size_t i = 0; i < sizeof(known_errors) / sizeof(*known_errors); i++) {
+		if (!strstr(said, known_errors[i].in))
+			continue;
+		if (known_errors[i].text)
+			return err_set(
+				err, known_errors[i].code, "%s: %s", what, known_errors[i].text);
+		return err_set(err, known_errors[i].code, "%s: libvirt: %s", what, said);
+	}
+	return err_set(err, EIO, "%s: libvirt: %s", what, said);
+}
+
+char *host_root_of(const char *dir)
+{
+	return file_join(dir, "v");
+}
+
+/*
+ * The driver's own configuration: domains belong to this user, without helpers of a system that is
+ * set up for libvirt (virtlogd, cgroups, mount namespaces, changed file owners).
+ */
+static int prepare_root(const char *root, struct err *err)
+{
+	cleanup(free) char *etc = file_join(root, "etc");
+	cleanup(free) char *path = file_join(etc, "qemu.conf");
+	cleanup(free) char *text = xasprintf("user = \"+%d\"\n"
+					     "group = \"+%d\"\n"
+					     "dynamic_ownership = 0\n"
+					     "remember_owner = 0\n"
+					     "security_driver = \"none\"\n"
+					     "namespaces = []\n"
+					     "cgroup_controllers = []\n"
+					     "stdio_handler = \"file\"\n",
+		(int)geteuid(), (int)getegid());
+	cleanup(buf_release) struct buf old = BUF_INIT;
+	int r;
+
+	if (strlen(root) > ROOT_MAX)
+		return err_set(err, ENAMETOOLONG,
+			"the path %s is too long for libvirt's sockets below it: %zu bytes, at "
+			"most %d; choose a shorter state folder",
+			root, strlen(root), ROOT_MAX);
+	r = file_mkdir(etc, 0700, err);
+	if (r < 0)
+		return r;
+	if (file_read(path, 1 << 16, &old, NULL) == 0 && strcmp(buf_str(&old), text) == 0)
+		return 0;
+	return file_write(path, text, strlen(text), 0600, err);
+}
+
+int host_open(const char *uri, const char *dir, struct host **ret, struct err *err)
+{
+	cleanup(host_close) struct host *host = xcalloc(1, sizeof(*host));
+	int r = start_events(err);
+
+	if (r < 0)
+		return r;
+	if (!uri || !*uri) {
+		host->root = host_root_of(dir);
+		host->uri = xasprintf("qemu:///embed?root=%s", host->root);
+		r = prepare_root(host->root, err);
+		if (r < 0)
+			return r;
+	} else {
+		host->uri = xstrdup(uri);
+	}
+	host_guard();
+	host->conn = virConnectOpen(host->uri);
+	host_unguard();
+	if (!host->conn) {
+		cleanup(free) char *what = xasprintf("cannot connect to %s", host->uri);
+
+		return host_error(err, what);
+	}
+	if (!host->root)
+		virConnectSetKeepAlive(host->conn, 5, 6);
+	*ret = steal(&host);
+	return 0;
+}
+
+const char *host_uri(const struct host *host)
+{
+	return host->uri;
+}
+
+const char *host_root(const struct host *host)
+{
+	return host->root;
+}
+
+void *host_connection(const struct host *host)
+{
+	return host->conn;
+}
+
+void host_close(struct host *host)
+{
+	if (!host)
+		return;
+	if (host->conn) {
+		host_guard();
+		virConnectClose(host->conn);
+		host_unguard();
+	}
+	free(host->uri);
+	free(host->root);
+	free(host);
+}
