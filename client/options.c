@@ -27,7 +27,7 @@ static const struct row rows[] = {
 	{"all", 'a', NULL, OPTION_LIST, AT(all), "every job, not only the newest"},
 	{"limit", 'n', "N", OPTION_LIST, AT(limit), "at most so many jobs (default 20)"},
 	{"state", 's', "STATE", OPTION_LIST, AT(state),
-		"only queued, running, held, done, failed, cancelled, unfinished"},
+		"only jobs in this state, or \"unfinished\" ones"},
 	{"undo", 0, NULL, OPTION_UNDO, AT(undo), "count it again"},
 	{"why", 0, "TEXT", OPTION_WHY, AT(why), "the reason, for the job's log"},
 	{"json", 'j', NULL, OPTION_ALWAYS, AT(json), "JSON, for programs"},
