@@ -35,7 +35,6 @@ int cmd_status(struct client *client, struct err *err)
 	cleanup(json_decref) json_t *s = NULL;
 	cleanup(buf_release) struct buf line = BUF_INIT;
 	cleanup(free) char *uptime = NULL;
-	int64_t mails;
 	int r = client_call(client, "status", NULL, &s, err);
 
 	if (r < 0)
@@ -52,15 +51,11 @@ int cmd_status(struct client *client, struct err *err)
 	buf_reset(&line);
 	buf_addf(&line, "%lld", (long long)json_opt_int(s, "slots", 0));
 	fact(client, "slots", buf_str(&line));
-	fact(client, "accel", json_opt_str(s, "accel", "not known yet"));
+	fact(client, "libvirt", json_opt_str(s, "uri", "?"));
 	fact(client, "state", json_opt_str(s, "state_dir", "?"));
 	buf_reset(&line);
 	buf_addf(&line, "%lld", (long long)json_opt_int(s, "connections", 0));
 	fact(client, "connections", buf_str(&line));
-	mails = json_opt_int(s, "mail_queued", 0);
-	buf_reset(&line);
-	buf_addf(&line, "%lld waiting", (long long)mails);
-	fact(client, "mail", mails ? buf_str(&line) : "none waiting");
 	return CLIENT_OK;
 }
 

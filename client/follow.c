@@ -143,7 +143,7 @@ static void dispatch(struct follow *f, const json_t *msg)
 /* Ask for the log from the last entry on, and print what there is already. */
 static int subscribe(struct follow *f, struct err *err)
 {
-	cleanup(json_decref) json_t *answer = NULL, *job = NULL;
+	cleanup(json_decref) json_t *answer = NULL;
 	json_t *params = json_object(), *entry;
 	size_t i;
 	int r;
@@ -156,15 +156,10 @@ static int subscribe(struct follow *f, struct err *err)
 		return r;
 	json_array_foreach (json_object_get(answer, "entries"), i, entry)
 		on_entry(f, entry);
-	if (client_result_exit(json_opt_str(answer, "state", ""), "") < 0)
-		return 0;
-	/* It has ended already: no need to wait for a notification that says how. */
-	params = json_object();
-	json_set_int(params, "job", f->job);
-	r = client_call(f->client, "show", params, &job, err);
-	if (r == 0)
-		on_end(f, job);
-	return r;
+	/* It has ended already, and the answer says how: nothing more will come. */
+	if (client_result_exit(json_opt_str(answer, "state", ""), "") >= 0)
+		on_end(f, answer);
+	return 0;
 }
 
 /* Take notifications until the job ends. -EPIPE: nobody reads our output any more. */

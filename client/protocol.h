@@ -17,6 +17,7 @@ enum protocol_error {
 	PROTOCOL_DENIED = 2,
 	PROTOCOL_REFUSED = 3,
 	PROTOCOL_STATE = 4,
+	PROTOCOL_BUSY = 5,
 };
 
 #endif

@@ -118,14 +118,14 @@ def test_other_protocol(kbctl, fake):
 def test_refused_connection_says_why(kbctl, fake):
     def full(connection, params):
         connection.line({"jsonrpc": "2.0", "id": None,
-                         "error": {"code": 2, "message": "too many connections"}})
+                         "error": {"code": 5, "message": "too many connections"}})
         connection.hang_up()
     fake.methods["hello"] = full
     r = kbctl("list")
-    assert r.returncode == 4 and r.stderr == "kbctl: too many connections\n"
+    assert r.returncode == 3 and r.stderr == "kbctl: too many connections\n"
 
 
-@pytest.mark.parametrize("code, status", [(1, 5), (2, 4), (3, 2), (4, 7), (-32602, 2), (-32603, 3),
+@pytest.mark.parametrize("code, status", [(1, 5), (2, 4), (3, 2), (4, 7), (5, 3), (-32602, 2), (-32603, 3),
                                           (-32601, 3), (77, 3)])
 def test_error_answers(kbctl, fake, code, status):
     fake.methods["show"] = Failure(code, "one sentence\x1b[2J")
@@ -225,7 +225,7 @@ def test_escape_sequences(kbctl, fake, where):
     fake.methods["show"] = {**SHOW, "name": evil, "now": evil, "reason": evil, "commit_list": [
         {"id": "1", "label": evil, "subject": evil, "build": "failed", "build_error": evil,
          "runs": [{"run": 1, "outcome": evil, "detail": evil, "dir": evil}]}]}
-    fake.methods["status"] = {"version": evil, "host": evil, "accel": evil, "jobs": {evil: 3}}
+    fake.methods["status"] = {"version": evil, "host": evil, "uri": evil, "jobs": {evil: 3}}
     fake.methods["benchmarks"] = {"benchmarks": [{"name": evil, "error": evil}]}
     fake.methods["keys"] = {"keys": [{"section": evil, "name": evil, "help": evil, "type": evil}]}
     for args in (["list"], ["log", "1"], ["report", "1"], ["show", "1"], ["status"],
@@ -335,14 +335,14 @@ def test_status_benchmarks_keys(kbctl, fake):
     fake.methods["status"] = {
         "version": "0.1", "protocol": 1, "host": "compass", "pid": 42, "uptime_s": 7300,
         "jobs": {"queued": 2, "running": 1, "done": 0}, "connections": 1, "state_dir": "/var/x",
-        "mail_queued": 0, "accel": "tcg: KVM did not boot a guest", "slots": 1}
+        "uri": "qemu:///system", "slots": 1}
     fake.methods["benchmarks"] = {"benchmarks": [
         {"name": "hackbench", "description": "scheduler and sockets",
          "metrics": [{"name": "time", "unit": "s", "better": "lower"}]},
         {"name": "broken", "error": "broken.conf:3: unknown key \"x\""}]}
     fake.methods["keys"] = KEYS
     text = kbctl("status").stdout
-    assert "up 2 h 01 min" in text and "2 queued, 1 running" in text and "none waiting" in text
+    assert "up 2 h 01 min" in text and "2 queued, 1 running" in text and "qemu:///system" in text
     text = kbctl("benchmarks").stdout
     assert "hackbench" in text and "lower" in text and 'broken.conf:3: unknown key "x"' in text
     text = kbctl("keys").stdout
@@ -452,8 +452,7 @@ def test_follow_json(kbctl, fake):
 
 
 def test_follow_of_ended_job(kbctl, fake):
-    fake.methods["log"] = log_of([entry(1)], state="done")
-    fake.methods["show"] = SHOW
+    fake.methods["log"] = {"entries": [entry(1)], "state": "done", "result": "culprit"}
     r = kbctl("log", "-f", "7")
     assert (r.returncode, r.stdout) == (0, f"{SAMPLE}\n")
 
