@@ -61,6 +61,8 @@ struct parse_value {
  */
 int parse_spec_check(struct parse_spec *spec, const char **ret_key, struct err *err);
 
+const char *parse_format_name(const struct parse_spec *spec);
+
 /* Does this spec's format use the key of this name? */
 int parse_format_uses(const struct parse_spec *spec, const char *key);
 
