@@ -318,7 +318,7 @@ static int set_mark(struct server *server, const struct view *view, const struct
 	} else {
 		row.sha = (char *)id;
 		row.label = label;
-		row.subject = "";
+		row.subject = (char *)"";
 		r = db_commit_insert(server->db, &row, &row.id, err);
 	}
 	row.mark = strcmp(verdict, "none") == 0 ? NULL : (char *)verdict;

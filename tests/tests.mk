@@ -1,19 +1,75 @@
-# Tests: `make unit` needs no VM, `make check` is everything.
+# Tests. `make unit` needs no VM and takes under a minute; `make check` is everything.
 
 lib_obj = $(filter-out $(main_obj),$(call obj,base db bisect boot daemon client))
 unit_bins = $(patsubst tests/unit/%.c,$(B)/tests/%,$(wildcard tests/unit/test_*.c))
-
-$(B)/tests/%: tests/unit/%.c $(B)/libkbisect.a
-	@mkdir -p $(@D)
-	$(CC) $(cflags) $(pkg_cflags) $(CFLAGS) -Itests/unit $(LDFLAGS) -o $@ $< $(B)/libkbisect.a \
-		$(shell $(PKG_CONFIG) --libs $(LIBS_DAEMON) cmocka) -lpthread -lm
+fuzz_bins = $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
+headers = $(wildcard $(rooms:%=%/*.h))
+sources = $(wildcard $(rooms:%=%/*.[ch]) tests/*/*.[ch])
+scripts = $(wildcard .ci/run .ci/setup etc/guest/mkguest etc/guest/init tests/demo/mkhistory)
+san = -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 
 $(B)/libkbisect.a: $(lib_obj)
 	rm -f $@
 	$(AR) qcs $@ $^
 
--include $(unit_bins:%=%.d)
+$(B)/tests/%: tests/unit/%.c $(B)/libkbisect.a
+	@mkdir -p $(@D)
+	$(CC) $(cflags) $(pkg_cflags) $(CFLAGS) -Itests/unit $(LDFLAGS) -o $@ $< $(B)/libkbisect.a \
+		$(pkg_libs) $(shell $(PKG_CONFIG) --libs cmocka)
 
-.PHONY: unit
+# A fuzz target with a main that replays the files of its corpus.
+$(B)/fuzz/%: tests/fuzz/%.c tests/fuzz/replay.c $(B)/libkbisect.a
+	@mkdir -p $(@D)
+	$(CC) $(cflags) $(pkg_cflags) $(CFLAGS) $(LDFLAGS) -o $@ $< tests/fuzz/replay.c \
+		$(B)/libkbisect.a $(pkg_libs)
+
+-include $(unit_bins:%=%.d) $(fuzz_bins:%=%.d)
+
+.PHONY: unit corpus layers hdrcheck format lint sanitize clang e2e bisection check-all
 unit: $(unit_bins)
 	@set -e; for t in $(unit_bins); do echo "== $$t"; $$t; done
+
+# Every fuzz target over its corpus. For real fuzzing: clang -fsanitize=fuzzer with the same files.
+corpus: $(fuzz_bins)
+	@set -e; for t in $(fuzz_bins); do n=$${t##*/fuzz_}; echo "== $$t"; \
+		$$t tests/fuzz/corpus/$$n/*; done
+
+layers:
+	tests/layers
+
+# Every header compiles alone.
+hdrcheck:
+	@set -e; for h in $(headers); do \
+		$(CC) -x c $(filter-out -MMD -MP,$(cflags)) $(pkg_cflags) -Werror -fsyntax-only $$h; done
+	@echo "hdrcheck: $(words $(headers)) headers"
+
+format:
+	$(CLANG_FORMAT) --dry-run -Werror $(sources)
+
+lint: layers hdrcheck format
+	shellcheck $(scripts)
+	codespell --skip=.git,build,demo-state,corpus,data .
+	mandoc -T lint -W warning $(pages) >/dev/null
+	tests/mankeys
+
+# The same unit tests and corpora under other compilers and with sanitizers.
+sanitize:
+	$(MAKE) B=build/asan EXTRA_CFLAGS='$(san) -Werror' unit corpus
+clang:
+	$(MAKE) B=build/clang CC=clang EXTRA_CFLAGS='$(san) -Werror' unit corpus
+
+# The running daemon, without VMs.
+e2e: all
+	KBISECT_BUILD=$(B) $(PYTEST) -q -p no:cacheprovider tests/e2e --deselect tests/e2e/test_bisection.py
+
+# One whole bisection of a real kernel through libvirt.
+bisection: all
+	KBISECT_BUILD=$(B) $(PYTEST) -q -p no:cacheprovider tests/e2e/test_bisection.py
+
+check-all:
+	$(MAKE) lint
+	$(MAKE) B=build/check EXTRA_CFLAGS=-Werror all unit
+	$(MAKE) sanitize
+	$(MAKE) clang
+	$(MAKE) B=build/check EXTRA_CFLAGS=-Werror e2e
+	$(MAKE) B=build/check EXTRA_CFLAGS=-Werror bisection
