@@ -35,12 +35,12 @@ static void on_news(void *arg, const struct db_event *event)
 	struct server *server = arg;
 	cleanup(db_job_release) struct db_job job = {0};
 
-	watch_event(server->watch, event);
+	followers_event(server->followers, event);
 	if (strcmp(event->kind, "state") != 0)
 		return;
 	if (db_job_get(server->db, event->job, &job, NULL) < 0 || !job.ended)
 		return;
-	watch_end(server->watch, &job);
+	followers_end(server->followers, &job);
 	mailer_kick(server->mailer);
 }
 
@@ -48,7 +48,7 @@ static void on_progress(void *arg, int64_t job, const char *text)
 {
 	struct server *server = arg;
 
-	watch_progress(server->watch, job, text);
+	followers_progress(server->followers, job, text);
 }
 
 static struct control_limits limits_of(const struct config *config)
@@ -188,7 +188,7 @@ static int server_open(struct server *server, int *ret_lock, struct err *err)
 	server->base = event_base_new();
 	server->started = clock_wall_ms();
 	server->slots = SLOTS;
-	server->watch = watch_new();
+	server->followers = followers_new();
 	server->recorder = recorder_new(server->db, on_news, server);
 	spec.base = server->base;
 	spec.db = server->db;
@@ -209,7 +209,7 @@ static void server_close(struct server *server)
 	control_free(server->control);
 	queue_free(server->queue);
 	mailer_free(server->mailer);
-	watch_free(server->watch);
+	followers_free(server->followers);
 	recorder_free(server->recorder);
 	if (server->base)
 		event_base_free(server->base);

@@ -233,7 +233,7 @@ void method_show(void *arg, struct call *call, const json_t *params)
 
 static int log_entry(void *arg, const struct db_event *event)
 {
-	json_array_append_new(arg, watch_entry(event));
+	json_array_append_new(arg, followers_entry(event));
 	return 0;
 }
 
@@ -291,10 +291,10 @@ void method_log(void *arg, struct call *call, const json_t *params)
 		call_reply(call, result);
 		return;
 	}
-	watch_follow(server->watch, call, result, job);
+	followers_add(server->followers, call, result, job);
 	now = queue_now(server->queue, job);
 	if (now)
-		watch_progress(server->watch, job, now);
+		followers_progress(server->followers, job, now);
 }
 
 void method_report(void *arg, struct call *call, const json_t *params)

@@ -11,7 +11,7 @@
 #include "daemon/mailer.h"
 #include "daemon/queue.h"
 #include "daemon/record.h"
-#include "daemon/watch.h"
+#include "daemon/followers.h"
 
 struct server {
 	struct event_base *base;
@@ -22,7 +22,7 @@ struct server {
 	struct recorder *recorder;
 	struct queue *queue;
 	struct mailer *mailer;
-	struct watch *watch;
+	struct followers *followers;
 	struct control *control;
 	int64_t started; /* Unix ms */
 	int slots;

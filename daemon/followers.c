@@ -1,4 +1,4 @@
-#include "daemon/watch.h"
+#include "daemon/followers.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,16 +13,16 @@ struct follower {
 	int64_t job;
 };
 
-struct watch {
-	LIST_HEAD(followers, follower) followers;
+struct followers {
+	LIST_HEAD(, follower) list;
 };
 
-struct watch *watch_new(void)
+struct followers *followers_new(void)
 {
-	struct watch *watch = xcalloc(1, sizeof(*watch));
+	struct followers *followers = xcalloc(1, sizeof(*followers));
 
-	LIST_INIT(&watch->followers);
-	return watch;
+	LIST_INIT(&followers->list);
+	return followers;
 }
 
 static void follower_free(struct follower *f)
@@ -31,17 +31,17 @@ static void follower_free(struct follower *f)
 	free(f);
 }
 
-void watch_free(struct watch *watch)
+void followers_free(struct followers *followers)
 {
-	if (!watch)
+	if (!followers)
 		return;
-	while (!LIST_EMPTY(&watch->followers)) {
-		struct follower *f = LIST_FIRST(&watch->followers);
+	while (!LIST_EMPTY(&followers->list)) {
+		struct follower *f = LIST_FIRST(&followers->list);
 
 		stream_end(f->stream);
 		follower_free(f);
 	}
-	free(watch);
+	free(followers);
 }
 
 static void on_gone(void *arg)
@@ -49,16 +49,16 @@ static void on_gone(void *arg)
 	follower_free(arg);
 }
 
-void watch_follow(struct watch *watch, struct call *call, json_t *result, int64_t job)
+void followers_add(struct followers *followers, struct call *call, json_t *result, int64_t job)
 {
 	struct follower *f = xcalloc(1, sizeof(*f));
 
 	f->job = job;
-	LIST_INSERT_HEAD(&watch->followers, f, link);
+	LIST_INSERT_HEAD(&followers->list, f, link);
 	f->stream = call_stream(call, result, on_gone, f);
 }
 
-json_t *watch_entry(const struct db_event *event)
+json_t *followers_entry(const struct db_event *event)
 {
 	json_t *entry = NULL;
 
@@ -73,9 +73,9 @@ json_t *watch_entry(const struct db_event *event)
 }
 
 /* stream_send may drop the peer, which removes it from the list: so step on before sending. */
-static void send_all(struct watch *watch, int64_t job, const char *method, json_t *params)
+static void send_all(struct followers *followers, int64_t job, const char *method, json_t *params)
 {
-	struct follower *f = LIST_FIRST(&watch->followers);
+	struct follower *f = LIST_FIRST(&followers->list);
 
 	while (f) {
 		struct follower *next = LIST_NEXT(f, link);
@@ -87,33 +87,33 @@ static void send_all(struct watch *watch, int64_t job, const char *method, json_
 	json_decref(params);
 }
 
-void watch_event(struct watch *watch, const struct db_event *event)
+void followers_event(struct followers *followers, const struct db_event *event)
 {
-	if (!LIST_EMPTY(&watch->followers))
-		send_all(watch, event->job, "log", watch_entry(event));
+	if (!LIST_EMPTY(&followers->list))
+		send_all(followers, event->job, "log", followers_entry(event));
 }
 
-void watch_progress(struct watch *watch, int64_t job, const char *text)
+void followers_progress(struct followers *followers, int64_t job, const char *text)
 {
 	json_t *params;
 
-	if (LIST_EMPTY(&watch->followers))
+	if (LIST_EMPTY(&followers->list))
 		return;
 	params = json_object();
 	json_set_str(params, "text", text);
-	send_all(watch, job, "progress", params);
+	send_all(followers, job, "progress", params);
 }
 
-void watch_end(struct watch *watch, const struct db_job *job)
+void followers_end(struct followers *followers, const struct db_job *job)
 {
-	struct follower *f = LIST_FIRST(&watch->followers);
+	struct follower *f = LIST_FIRST(&followers->list);
 	json_t *params = json_object();
 
 	json_set_str(params, "state", db_job_state_name(job->state));
 	json_set_str(params, "result", job->result);
 	json_set_str(params, "reason", job->reason);
-	send_all(watch, job->id, "end", params);
-	f = LIST_FIRST(&watch->followers);
+	send_all(followers, job->id, "end", params);
+	f = LIST_FIRST(&followers->list);
 	while (f) {
 		struct follower *next = LIST_NEXT(f, link);
 
