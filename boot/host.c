@@ -3,12 +3,15 @@
 #include <errno.h>
 #include <libvirt/libvirt.h>
 #include <libvirt/virterror.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -17,6 +20,8 @@
 #include "base/banned.h"
 
 #define GUARD_S 180
+#define REAP_PAUSE_MS 5
+#define LEADER_MS 500
 /* libvirt puts lib/qemu/domain-1-NAME/monitor.sock below the root; a socket's path has 107 bytes.
  */
 #define ROOT_MAX 58
@@ -65,26 +70,77 @@ static void *event_loop(void *arg)
 	return arg;
 }
 
+/*
+ * Was this dead child orphaned by a parent that daemonised it, so that nobody waits for it? Then it
+ * has another session than we. The one child of another session that libvirt does wait for is the
+ * leader in between, for which it waits at once: a leader that stays is QEMU's own (-daemonize).
+ */
+static int is_orphan(pid_t pid, int pauses)
+{
+	pid_t sid = getsid(pid);
+
+	return sid > 0 && sid != getsid(0) && (sid != pid || pauses * REAP_PAUSE_MS >= LEADER_MS);
+}
+
+/*
+ * libvirt starts QEMU as a daemon and learns of its end by asking whether the process still exists.
+ * A zombie exists: until PID 1 finds time to reap it, a destroy takes a second or two, and so does
+ * the first probing of QEMU. So orphans become our children, and are reaped at once. All other
+ * children are left to whoever started them.
+ */
+static void *reap_orphans(void *arg)
+{
+	int pauses = 0;
+	pid_t last = 0;
+
+	for (;;) {
+		siginfo_t info = {.si_pid = 0};
+		int r = waitid(P_ALL, 0, &info, WEXITED | WNOWAIT);
+
+		pauses = info.si_pid == last ? pauses : 0;
+		last = info.si_pid;
+		if (r == 0 && is_orphan(info.si_pid, pauses)) {
+			waitpid(info.si_pid, NULL, 0);
+			continue;
+		}
+		pauses++;
+		poll(NULL, 0, REAP_PAUSE_MS);
+	}
+	return arg;
+}
+
+static int start_thread(void *(*fn)(void *), struct err *err)
+{
+	pthread_t thread;
+	int r = pthread_create(&thread, NULL, fn, NULL);
+
+	if (r)
+		return err_sys(err, r, "cannot start a thread");
+	pthread_detach(thread);
+	return 0;
+}
+
 /* Once in the life of the process: libvirt's event loop cannot be taken down again. */
 static int start_events(struct err *err)
 {
 	static int started;
-	pthread_t thread;
 	int r;
 
 	if (started)
 		return 0;
-	/* Only its errors, and on stderr rather than in the journal; a set variable wins. */
-	setenv("LIBVIRT_LOG_OUTPUTS", "4:stderr", 0);
+	/* Its errors come back from its functions; for a look inside, set this variable. */
+	setenv("LIBVIRT_LOG_OUTPUTS", "4:file:/dev/null", 0);
 	virSetErrorFunc(NULL, on_error);
 	signal(SIGALRM, on_alarm);
 	signal(SIGPIPE, SIG_IGN);
 	if (virInitialize() < 0 || virEventRegisterDefaultImpl() < 0)
 		return host_error(err, "cannot start libvirt's event loop");
-	r = pthread_create(&thread, NULL, event_loop, NULL);
-	if (r)
-		return err_sys(err, r, "cannot start a thread");
-	pthread_detach(thread);
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	r = start_thread(event_loop, err);
+	if (r == 0)
+		r = start_thread(reap_orphans, err);
+	if (r < 0)
+		return r;
 	started = 1;
 	return 0;
 }

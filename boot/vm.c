@@ -10,14 +10,10 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/buf.h"
-#include "base/file.h"
 #include "base/banned.h"
 
 struct vm {
@@ -25,9 +21,8 @@ struct vm {
 	virDomainPtr dom;
 	virStreamPtr console;
 	struct vm_events events;
-	pthread_t reader, reaper;
-	int reading, reaping, gone;
-	pid_t qemu; /* our adopted child, 0 = not ours to reap */
+	pthread_t reader;
+	int reading, gone;
 	int callback;
 	sem_t released; /* libvirt will not call us back any more */
 	atomic_int destroying;
@@ -60,32 +55,6 @@ static int on_lifecycle(virConnectPtr conn, virDomainPtr dom, int event, int det
 static void on_release(void *arg)
 {
 	sem_post(&((struct vm *)arg)->released);
-}
-
-static void *reap(void *arg)
-{
-	struct vm *vm = arg;
-
-	while (waitpid(vm->qemu, NULL, 0) < 0 && errno == EINTR)
-		;
-	return NULL;
-}
-
-/*
- * libvirt starts QEMU as a daemon and learns of its end by asking whether the process still exists.
- * A zombie exists: until PID 1 finds time to reap it, a destroy takes a second or two. So QEMU of
- * the embedded driver becomes our child (PR_SET_CHILD_SUBREAPER), and is reaped at once.
- */
-static void adopt(struct vm *vm, const char *root, const char *name)
-{
-	cleanup(free) char *path = xasprintf("%s/run/qemu/%s.pid", root, name);
-	cleanup(buf_release) struct buf text = BUF_INIT;
-
-	if (file_read(path, 64, &text, NULL) < 0)
-		return;
-	vm->qemu = (pid_t)strtol(buf_str(&text), NULL, 10);
-	if (vm->qemu > 1 && pthread_create(&vm->reaper, NULL, reap, vm) == 0)
-		vm->reaping = 1;
 }
 
 static int create_error(struct err *err, const char *name)
@@ -130,17 +99,13 @@ int vm_create(struct host *host, const char *name, const char *xml, const struct
 	vm->events = *events;
 	vm->callback = -1;
 	sem_init(&vm->released, 0, 0);
-	if (host_root(host))
-		prctl(PR_SET_CHILD_SUBREAPER, 1);
-	else
+	if (!host_root(host))
 		flags |= VIR_DOMAIN_START_AUTODESTROY;
 	host_guard();
 	vm->dom = virDomainCreateXML(vm->conn, xml, flags);
 	host_unguard();
 	if (!vm->dom)
 		return create_error(err, name);
-	if (host_root(host))
-		adopt(vm, host_root(host), name);
 	host_guard();
 	r = attach(vm, name, err);
 	host_unguard();
@@ -185,8 +150,6 @@ int vm_destroy(struct vm *vm, struct err *err)
 	if (r == 0) {
 		if (vm->reading)
 			pthread_join(vm->reader, NULL);
-		if (vm->reaping)
-			pthread_join(vm->reaper, NULL);
 		vm->gone = 1;
 	}
 	host_unguard();

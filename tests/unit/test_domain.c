@@ -65,7 +65,10 @@ static void unfit_text_is_refused(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(xml_is_as_recorded)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(xml_is_as_recorded),
+		cmocka_unit_test(unfit_text_is_refused),
+	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
