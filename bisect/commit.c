@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <iconv.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/alloc.h"
 #include "base/buf.h"
@@ -62,19 +61,6 @@ static char *to_utf8(const char *encoding, const char *text)
 	return out.data ? buf_detach(&out) : xstrdup("");
 }
 
-static char *date_text(const git_time *when)
-{
-	time_t local = (time_t)(when->time + (git_time_t)when->offset * 60);
-	int minutes = when->offset < 0 ? -when->offset : when->offset;
-	char day[64];
-	struct tm tm;
-
-	if (!gmtime_r(&local, &tm) || strftime(day, sizeof(day), "%a %b %-d %T %Y", &tm) == 0)
-		return xstrdup("");
-	return xasprintf(
-		"%s %c%02d%02d", day, when->offset < 0 ? '-' : '+', minutes / 60, minutes % 60);
-}
-
 static int diffstat(struct repo *repo, git_commit *commit, char **ret, struct err *err)
 {
 	cleanup(git_commit_free) git_commit *parent = NULL;
@@ -118,7 +104,7 @@ static void read_text(git_commit *raw, struct commit *commit)
 	commit->subject = to_utf8(encoding, git_commit_summary(raw));
 	commit->body = to_utf8(encoding, git_commit_body(raw));
 	commit->author = xasprintf("%s <%s>", name, email);
-	commit->date = author ? date_text(&author->when) : xstrdup("");
+	commit->date = author ? author->when.time : 0;
 }
 
 int commit_read(struct repo *repo, const char *id, enum commit_parts parts, struct commit *ret,
@@ -157,7 +143,6 @@ void commit_release(struct commit *commit)
 	free(commit->subject);
 	free(commit->body);
 	free(commit->author);
-	free(commit->date);
 	free(commit->diffstat);
 	free(commit->parents);
 	*commit = (struct commit){0};

@@ -19,7 +19,7 @@ struct commit {
 	char *subject;	/* the first paragraph on one line */
 	char *body;	/* the rest, "" when there is none */
 	char *author;	/* Name <address> */
-	char *date;	/* the author's, as git shows it: Wed Jan 8 09:53:59 2014 +0100 */
+	int64_t date;	/* the author's, in seconds since 1970 */
 	char *diffstat; /* against the first parent; NULL when not asked for */
 	char (*parents)[REPO_ID_SIZE];
 	size_t nparents;
