@@ -302,7 +302,9 @@ static int measured_boot(struct active *a, int64_t id, const json_t *result, str
 			return r;
 	}
 	run.value = (char *)text;
-	run.metrics = metrics = json_line(json_object_get(result, "metrics"));
+	if (json_is_object(json_object_get(result, "metrics")))
+		metrics = json_line(json_object_get(result, "metrics"));
+	run.metrics = metrics;
 	return finish_run(a, &view, commit, &run, err);
 }
 
