@@ -30,6 +30,11 @@
 
 #define LINE_MAX_TEST 4096
 #define QUEUE_MAX_TEST 65536
+#if defined(__has_feature) /* clang; gcc has a macro of its own */
+#if __has_feature(address_sanitizer)
+#define __SANITIZE_ADDRESS__ 1
+#endif
+#endif
 #ifdef __SANITIZE_ADDRESS__
 #define PEAK_KB (400 * 1024)
 #else
