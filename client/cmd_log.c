@@ -4,24 +4,31 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/buf.h"
 #include "client/client.h"
 #include "base/banned.h"
 
-/* A sample's line ends with its verdict, the only word that gets a colour. */
+/* Only the verdict gets a colour: the last word, not counting details in parentheses behind it. */
 static void print_sample(struct client *client, const char *text)
 {
-	cleanup(buf_release) struct buf line = BUF_INIT;
-	const char *verdict;
+	cleanup(buf_release) struct buf clean = BUF_INIT;
+	const char *line, *end, *verdict;
+	cleanup(free) char *word = NULL;
 	enum style style;
 
-	term_clean(text, 0, &line);
-	verdict = strrchr(buf_str(&line), ' ');
-	verdict = verdict ? verdict + 1 : buf_str(&line);
-	style = term_style(verdict);
+	term_clean(text, 0, &clean);
+	line = buf_str(&clean);
+	end = strstr(line, " (");
+	if (!end)
+		end = line + clean.len;
+	verdict = memrchr(line, ' ', (size_t)(end - line));
+	verdict = verdict ? verdict + 1 : line;
+	word = xstrndup(verdict, (size_t)(end - verdict));
+	style = term_style(word);
 	term_status_clear(&client->term);
-	printf("%.*s%s%s%s\n", (int)(verdict - buf_str(&line)), buf_str(&line),
-		term_on(&client->term, style), verdict, term_off(&client->term, style));
+	printf("%.*s%s%s%s%s\n", (int)(verdict - line), line, term_on(&client->term, style), word,
+		term_off(&client->term, style), end);
 }
 
 void client_print_entry(struct client *client, const json_t *entry)

@@ -24,7 +24,7 @@ const struct client_command client_commands[] = {
 	{"cancel", "JOB", 1, 1, OPTION_WHY, cmd_change, "end a job"},
 	{"hold", "JOB", 1, 1, OPTION_WHY, cmd_change, "stop a job for now"},
 	{"resume", "JOB", 1, 1, 0, cmd_change, "let a held job go on"},
-	{"retry", "JOB", 1, 1, 0, cmd_change, "let a failed job go on where it was"},
+	{"retry", "JOB", 1, 1, 0, cmd_change, "let a job that has ended go on where it was"},
 	{"retire", "RUN", 1, 1, OPTION_WHY | OPTION_UNDO, cmd_retire,
 		"take a sample out: it counts for nothing"},
 	{"mark", "JOB COMMIT good|bad|skip|none", 3, 3, OPTION_WHY, cmd_mark,

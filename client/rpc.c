@@ -16,7 +16,7 @@
 
 #define RPC_LINE_MAX (256u << 20)
 #define RPC_HELLO_MS 30000
-#define RPC_CALL_MS 600000
+#define RPC_CALL_MS 660000 /* a job file may be looked at for ten minutes */
 
 struct rpc {
 	int fd;

@@ -424,8 +424,10 @@ def test_log(kbctl, fake):
     assert (r.returncode, r.stdout) == (0, f"{SAMPLE}\n# building\n{BAD}\n")
     lines = kbctl("log", "--json", "7").stdout.splitlines()
     assert [json.loads(line)["id"] for line in lines] == [1, 2, 3]
+    fake.methods["log"]["entries"].append(entry(4, "a b c d boot:panic skip (Kernel panic - no)"))
     t = kbctl.terminal("log", "7", columns=200)
-    assert t.finish() == 0 and "mean-4:2317 \x1b[32mgood\x1b[0m" in t.text
+    assert t.finish() == 0 and "mean-4:2317 \x1b[32mgood\x1b[0m\r" in t.text
+    assert "boot:panic \x1b[33mskip\x1b[0m (Kernel panic - no)" in t.text
 
 
 def test_log_git(kbctl, fake):
