@@ -147,7 +147,7 @@ static const struct {
 
 static void test_calibration_rates(void **state)
 {
-	const int runs = 10000;
+	const int runs = 4000;
 
 	(void)state;
 	for (size_t i = 0; i < COUNT(simulations); i++) {

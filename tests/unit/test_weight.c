@@ -15,7 +15,7 @@
 #include "gitrepo.h"
 #include "base/banned.h"
 
-#define GIT_GRAPHS 200
+#define GIT_GRAPHS 100
 #define PURE_GRAPHS 500
 
 static uint32_t halves(const struct graph *graph, const uint32_t *reach, uint32_t i)
@@ -60,7 +60,7 @@ static void test_against_definition(void **state)
 	dag_seed = 7;
 	for (int k = 0; k < PURE_GRAPHS; k++) {
 		cleanup(graph_release) struct graph graph = GRAPH_INIT;
-		uint32_t n = k % 50 ? 1 + dag_random(90) : 1000 + dag_random(500), best = 0;
+		uint32_t n = k % 100 ? 1 + dag_random(90) : 600 + dag_random(600), best = 0;
 
 		dag_make(&graph, n, dag_random(60), dag_random(60));
 		cleanup(free) unsigned char *by_definition = dag_reach(&graph);
