@@ -281,13 +281,20 @@ static int regex_line(const struct parse_spec *spec, const char *line, size_t le
 int parse_regex(const struct parse_spec *spec, const char *text, size_t len,
 	struct parse_list *list, struct err *err)
 {
+	cleanup(buf_release) struct buf copy = BUF_INIT;
 	const char *line;
 	size_t n;
 	int r = 0;
 
-	while (r == 0 && parse_next_line(&text, &len, &line, &n))
-		if (n <= LINE_MAX_REGEX)
-			r = regex_line(spec, line, n, list, err);
+	while (r == 0 && parse_next_line(&text, &len, &line, &n)) {
+		if (n > LINE_MAX_REGEX)
+			continue;
+		/* Some C libraries' regexec look for the terminating zero even with REG_STARTEND.
+		 */
+		buf_reset(&copy);
+		buf_add(&copy, line, n);
+		r = regex_line(spec, buf_str(&copy), n, list, err);
+	}
 	if (r >= 0 && !list->n)
 		return err_set(err, ENODATA, "no line matches \"%s\"", spec->pattern);
 	return r;
