@@ -54,8 +54,12 @@ void followers_add(struct followers *followers, struct call *call, json_t *resul
 	struct follower *f = xcalloc(1, sizeof(*f));
 
 	f->job = job;
-	LIST_INSERT_HEAD(&followers->list, f, link);
 	f->stream = call_stream(call, result, on_gone, f);
+	if (!f->stream) {
+		free(f);
+		return;
+	}
+	LIST_INSERT_HEAD(&followers->list, f, link);
 }
 
 json_t *followers_entry(const struct db_event *event)
