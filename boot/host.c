@@ -158,8 +158,10 @@ static const struct {
 	{"Failed to parse user", ENOENT,
 		"as root, libvirt's QEMU driver needs the user libvirt-qemu (Debian: "
 		"libvirt-daemon-system); any other user can do without"},
+	{"state driver is not active", EBUSY,
+		"libvirt's QEMU driver does not start: another process has its folder, or the "
+		"folder cannot be written"},
 	{"does not support virt type 'kvm'", ENODEV, "KVM is not available to QEMU"},
-	{"lock", EBUSY, NULL},
 };
 
 int host_error(struct err *err, const char *what)
@@ -168,12 +170,9 @@ int host_error(struct err *err, const char *what)
 	const char *said = e && e->message ? e->message : "unknown error";
 
 	for (size_t i = 0; i < sizeof(known_errors) / sizeof(*known_errors); i++) {
-		if (!strstr(said, known_errors[i].in))
-			continue;
-		if (known_errors[i].text)
+		if (strstr(said, known_errors[i].in))
 			return err_set(
 				err, known_errors[i].code, "%s: %s", what, known_errors[i].text);
-		return err_set(err, known_errors[i].code, "%s: libvirt: %s", what, said);
 	}
 	return err_set(err, EIO, "%s: libvirt: %s", what, said);
 }

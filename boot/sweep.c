@@ -16,15 +16,35 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "boot/domain.h"
+#include "boot/host.h"
+#include "boot/vm.h"
 #include "base/banned.h"
 
 #define KILL_WAIT_MS 5000
+#define CLAIM_WAIT_MS 10000
+#define CLAIM_PAUSE_MS 50
 
 DEFINE_CLEANUP(xmlFreeDoc, xmlDocPtr);
 
 static char *marker_path(const char *dir)
 {
 	return file_join(dir, "busy");
+}
+
+int sweep_claim(const char *dir, int *ret_fd, struct err *err)
+{
+	cleanup(free) char *path = file_join(dir, "lock");
+	int r = file_mkdir(dir, 0755, err);
+
+	if (r < 0)
+		return r;
+	for (int waited = 0; (r = file_lock(path, 0, ret_fd, err)) == -EWOULDBLOCK;
+		waited += CLAIM_PAUSE_MS) {
+		if (waited >= CLAIM_WAIT_MS)
+			return err_set(err, EBUSY, "another process works in %s", dir);
+		poll(NULL, 0, CLAIM_PAUSE_MS);
+	}
+	return r;
 }
 
 int sweep_mark(const char *dir, const char *uri, struct err *err)
@@ -64,7 +84,7 @@ static int is_ours(virDomainPtr dom, const char *dir)
 	return same;
 }
 
-int sweep_domains(struct host *host, const char *dir, int *ret_n, struct err *err)
+static int sweep_domains(struct host *host, const char *dir, int *ret_n, struct err *err)
 {
 	virDomainPtr *doms = NULL;
 	int n, r = 0;
@@ -75,10 +95,13 @@ int sweep_domains(struct host *host, const char *dir, int *ret_n, struct err *er
 		r = host_error(err, "cannot list the domains");
 	for (int i = 0; i < n; i++) {
 		if (is_ours(doms[i], dir)) {
-			if (virDomainDestroy(doms[i]) == 0)
+			struct err why;
+			int ended = vm_destroy_domain(doms[i], &why);
+
+			if (ended == 0)
 				++*ret_n;
 			else if (r == 0)
-				r = host_error(err, "cannot destroy a domain left behind");
+				r = err_set(err, -ended, "%s", why.msg);
 		}
 		virDomainFree(doms[i]);
 	}
@@ -136,14 +159,14 @@ static int sweep_marked(const char *dir, const char *uri, int *ret_n, struct err
 
 	if (r == 0)
 		r = sweep_domains(host, dir, ret_n, err);
-	if (embedded && r != -EBUSY) {
+	if (embedded) {
 		cleanup(free) char *root = host_root_of(dir);
 		cleanup(free) char *run = file_join(root, "run");
 		cleanup(free) char *lib = file_join(root, "lib");
 
 		end_strays(root, ret_n);
-		/* Sockets and states of domains that are no more; what was probed stays. */
-		if (r < 0 && !host) {
+		/* A driver that does not start: its states and sockets go, what it probed stays. */
+		if (!host) {
 			file_remove(run, NULL);
 			file_remove(lib, NULL);
 			r = 0;

@@ -125,12 +125,11 @@ int vm_resume(struct vm *vm, struct err *err)
 	return r < 0 ? host_error(err, "cannot resume the domain") : 0;
 }
 
-/* Destroy it; that it is gone already is no error. */
-static int destroy(struct vm *vm, struct err *err)
+int vm_destroy_domain(void *dom, struct err *err)
 {
 	virErrorPtr e;
 
-	if (virDomainDestroy(vm->dom) == 0)
+	if (virDomainDestroy(dom) == 0)
 		return 0;
 	e = virGetLastError();
 	if (e && (e->code == VIR_ERR_NO_DOMAIN || e->code == VIR_ERR_OPERATION_INVALID))
@@ -146,7 +145,7 @@ int vm_destroy(struct vm *vm, struct err *err)
 		return 0;
 	host_guard();
 	atomic_store(&vm->destroying, 1);
-	r = destroy(vm, err);
+	r = vm_destroy_domain(vm->dom, err);
 	if (r == 0) {
 		if (vm->reading)
 			pthread_join(vm->reader, NULL);

@@ -48,6 +48,9 @@ int vm_destroy(struct vm *vm, struct err *err);
 void vm_free(struct vm *vm);
 DEFINE_CLEANUP(vm_free, struct vm *);
 
+/* For boot/sweep.c: end a virDomainPtr. That it is gone already is no error. */
+int vm_destroy_domain(void *dom, struct err *err);
+
 /* A TCP port of 127.0.0.1 that nobody has at this moment. */
 int vm_free_port(int *ret_port, struct err *err);
 

@@ -33,7 +33,7 @@ struct measure {
 	char *initrd;
 	struct accel_spec wish;
 	struct accel accel;
-	int cpus, stop_fd;
+	int cpus, stop_fd, claim_fd;
 	int64_t memory, boot_timeout, silence;
 	const char *args;
 	int64_t iterations, test_timeout;
@@ -61,6 +61,8 @@ static void cleanup_measure(struct measure *m)
 	host_close(m->host);
 	benchmark_release(&m->benchmark);
 	free(m->initrd);
+	if (m->claim_fd >= 0)
+		close(m->claim_fd);
 	if (m->stop_fd >= 0)
 		close(m->stop_fd);
 }
@@ -161,7 +163,7 @@ static int read_request(const json_t *request, struct measure *m, struct err *er
 	m->boots = boots;
 	m->uri = json_opt_str(request, "uri", "");
 	read_domain(domain, m);
-	return file_mkdir(m->vm, 0755, err);
+	return sweep_claim(m->vm, &m->claim_fd, err);
 }
 
 /*
@@ -424,7 +426,7 @@ static int measure_all(struct measure *m, struct err *err)
 
 int step_measure(const json_t *request, struct err *err)
 {
-	cleanup(measure) struct measure m = {.stop_fd = -1};
+	cleanup(measure) struct measure m = {.stop_fd = -1, .claim_fd = -1};
 	int64_t start = clock_mono_ms();
 	int r = catch_stop(err), left = 0;
 

@@ -1,7 +1,7 @@
 #include "daemon/step.h"
 
 #include <stdio.h>
-#include <string.h>
+#include <unistd.h>
 
 #include "boot/buildslot.h"
 #include "boot/store.h"
@@ -31,9 +31,15 @@ static void note(struct sweep *s, int r, const struct err *err)
 
 static void sweep_vm(struct sweep *s, const char *dir)
 {
+	cleanup(close) int claim = -1;
 	struct err err;
-	int n = 0, r = sweep_slot(dir, &n, &err);
+	int n = 0, r;
 
+	if (access(dir, F_OK) < 0)
+		return;
+	r = sweep_claim(dir, &claim, &err);
+	if (r == 0)
+		r = sweep_slot(dir, &n, &err);
 	s->n += n;
 	note(s, r, &err);
 }
