@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
 
 #include <curl/curl.h>
 
@@ -378,6 +379,19 @@ static int perform(CURL *curl, struct dialogue *d, const char *where, struct err
 	return 0;
 }
 
+/*
+ * The goodbye goes out when curl closes the connection. A server that never answers it must not
+ * hold up the step, so there is nothing more to be heard from here on.
+ */
+static void stop_listening(CURL *curl)
+{
+	curl_socket_t fd = CURL_SOCKET_BAD;
+
+	if (curl_easy_getinfo(curl, CURLINFO_ACTIVESOCKET, &fd) == CURLE_OK &&
+		fd != CURL_SOCKET_BAD)
+		shutdown(fd, SHUT_RD);
+}
+
 int smtp_send(const struct smtp_server *server, const char *from, struct mail_rcpts *rcpts,
 	const struct buf *text, mail_taken_fn taken, void *arg, struct err *err)
 {
@@ -404,7 +418,9 @@ int smtp_send(const struct smtp_server *server, const char *from, struct mail_rc
 	r = set_login(curl, server, err);
 	if (r == 0)
 		r = perform(curl, &d, where, err);
-	if (r == 0)
-		taken(arg, buf_str(&d.reply));
-	return r;
+	if (r < 0)
+		return r;
+	taken(arg, buf_str(&d.reply));
+	stop_listening(curl);
+	return 0;
 }

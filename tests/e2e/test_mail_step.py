@@ -293,6 +293,13 @@ def test_marker_is_there_before_goodbye(mail):
     assert seen == [True]
 
 
+def test_goodbye_is_not_waited_for(mail):
+    server = Script(TO_DATA + ["250 taken"], hang=True)
+    start = time.monotonic()
+    assert mail.run(server.url)["sent"] is True
+    assert time.monotonic() - start < 6
+
+
 def test_state_folder_gone(mail):
     handler = Handler()
     with Server(handler) as server:
