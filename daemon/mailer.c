@@ -12,7 +12,7 @@
 #include "daemon/runner.h"
 #include "base/banned.h"
 
-#define MAIL_DEADLINE_MS (10 * 60000)
+#define MAIL_DEADLINE_MS (20 * 60000) /* above the 10 minutes that RFC 5321 gives a last answer */
 #define MAIL_WAIT_MAX (6 * 3600000LL)
 #define DB_RETRY_MS 30000
 
