@@ -28,6 +28,7 @@ struct run {
 	struct vm *vm;
 	struct guest *guest;
 	int port;
+	char *xml;
 	struct run_result result;
 };
 
@@ -58,7 +59,8 @@ static void conclude_infra(struct run *run, const struct err *err)
 	conclude(run, OUTCOME_INFRA, xstrdup(err->msg));
 }
 
-static int write_xml(struct run *run, char **ret, struct err *err)
+/* The domain's XML with a port that is free now, in run->xml. */
+static int make_xml(struct run *run, struct err *err)
 {
 	const struct run_spec *s = run->spec;
 	struct domain_spec spec = {
@@ -71,29 +73,29 @@ static int write_xml(struct run *run, char **ret, struct err *err)
 		.cpus = s->cpus,
 		.accel = s->accel,
 		.timing = s->timing,
-		.ssh_port = run->port,
 	};
-	cleanup(free) char *path = file_join(s->dir, "domain.xml");
-	cleanup(free) char *xml = NULL;
-	int r = domain_xml(&spec, &xml, err);
+	int r = vm_free_port(&run->port, err);
 
-	if (r == 0)
-		r = file_write(path, xml, strlen(xml), 0644, err);
-	if (r < 0)
-		return r;
-	*ret = steal(&xml);
-	return 0;
+	spec.ssh_port = run->port;
+	free(run->xml);
+	run->xml = NULL;
+	return r < 0 ? r : domain_xml(&spec, &run->xml, err);
 }
 
 static int create(struct run *run, struct err *err)
 {
-	cleanup(free) char *xml = NULL;
 	struct vm_events events = {watch_console, watch_ended, run->watch};
-	int r = vm_free_port(&run->port, err);
+	int r = make_xml(run, err);
 
-	if (r == 0)
-		r = write_xml(run, &xml, err);
-	return r < 0 ? r : vm_create(run->host, run->spec->name, xml, &events, &run->vm, err);
+	return r < 0 ? r : vm_create(run->host, run->spec->name, run->xml, &events, &run->vm, err);
+}
+
+/* For whoever wants to start the same domain by hand. The guest boots meanwhile. */
+static int write_xml(const struct run *run, struct err *err)
+{
+	cleanup(free) char *path = file_join(run->spec->dir, "domain.xml");
+
+	return run->xml ? file_write(path, run->xml, strlen(run->xml), 0644, err) : 0;
 }
 
 /* Create, retrying when somebody else took the port, and let it go. */
@@ -256,9 +258,9 @@ int run_boot(struct run *run, struct err *err)
 {
 	struct err why = {0};
 	int64_t deadline;
-	int r = start(run, &why);
+	int r = start(run, &why), written = write_xml(run, r < 0 ? NULL : &why);
 
-	if (r < 0) {
+	if (r < 0 || written < 0) {
 		conclude_infra(run, &why);
 		return 0;
 	}
@@ -312,5 +314,6 @@ void run_free(struct run *run)
 	watch_free(run->watch);
 	trial_release(&run->result.trial);
 	free(run->result.detail);
+	free(run->xml);
 	free(run);
 }

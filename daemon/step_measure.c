@@ -35,6 +35,7 @@ struct measure {
 	struct accel accel;
 	int cpus, stop_fd, claim_fd;
 	int64_t memory, boot_timeout, silence;
+	int64_t start; /* of the step: clock_mono_ms */
 	const char *args;
 	int64_t iterations, test_timeout;
 };
@@ -42,6 +43,7 @@ struct measure {
 /* One of the boots. */
 struct boot {
 	int64_t id;
+	int64_t step_start; /* when the step began: clock_mono_ms */
 	const char *kernel, *dir;
 	char *name;
 	struct run_spec spec;
@@ -210,6 +212,7 @@ static int boot_new(const struct measure *m, const json_t *row, struct boot **re
 		r = file_mkdir(boot->dir, 0755, err);
 	if (r < 0)
 		return r;
+	boot->step_start = m->start;
 	boot->name = domain_name(m, boot->id);
 	boot->spec = (struct run_spec){
 		.name = boot->name,
@@ -297,11 +300,12 @@ static void log_times(const struct boot *boot)
 	const struct run_times *t = &run_result(boot->run)->times;
 
 	fprintf(stderr,
-		"run=%lld ms: created %lld, resumed %lld, first byte %lld, ready %lld, ssh %lld, "
+		"run=%lld at %lld ms: created %lld, resumed %lld, first byte %lld, ready %lld, ssh "
+		"%lld, "
 		"tested %lld; ended %lld after %lld\n",
-		(long long)boot->id, since(t, t->created), since(t, t->resumed),
-		since(t, t->first_byte), since(t, t->ready), since(t, t->ssh), since(t, t->tested),
-		since(t, t->ended), (long long)(t->ended - t->ending));
+		(long long)boot->id, (long long)(t->start - boot->step_start), since(t, t->created),
+		since(t, t->resumed), since(t, t->first_byte), since(t, t->ready), since(t, t->ssh),
+		since(t, t->tested), since(t, t->ended), (long long)(t->ended - t->ending));
 }
 
 static void *end_boot(void *arg)
@@ -426,8 +430,8 @@ static int measure_all(struct measure *m, struct err *err)
 
 int step_measure(const json_t *request, struct err *err)
 {
-	cleanup(measure) struct measure m = {.stop_fd = -1, .claim_fd = -1};
-	int64_t start = clock_mono_ms();
+	cleanup(measure) struct measure m = {
+		.stop_fd = -1, .claim_fd = -1, .start = clock_mono_ms()};
 	int r = catch_stop(err), left = 0;
 
 	if (r < 0)
@@ -450,7 +454,7 @@ int step_measure(const json_t *request, struct err *err)
 	if (r < 0)
 		return r;
 	fprintf(stderr, "connected to %s after %lld ms\n", host_uri(m.host),
-		(long long)(clock_mono_ms() - start));
+		(long long)(clock_mono_ms() - m.start));
 	r = choose_accel(&m, err);
 	if (r == -EINVAL) {
 		sweep_unmark(m.vm);
