@@ -145,14 +145,16 @@ static int start_events(struct err *err)
 	return 0;
 }
 
+#define NO_QEMU "QEMU is missing: install qemu-system-x86_64 (Debian: qemu-system-x86)"
+
 /* Errors that have a cause which the reader can remove. */
 static const struct {
 	const char *in; /* what libvirt says */
 	int code;
 	const char *text;
 } known_errors[] = {
-	{"suitable emulator", ENOENT,
-		"QEMU is missing: install qemu-system-x86_64 (Debian: qemu-system-x86)"},
+	{"suitable emulator", ENOENT, NO_QEMU},
+	{"No emulator found", ENOENT, NO_QEMU},
 	{"no connection driver", ENOENT,
 		"libvirt's QEMU driver is missing (Debian: libvirt-daemon-driver-qemu)"},
 	{"Failed to parse user", ENOENT,

@@ -448,9 +448,9 @@ int step_measure(const json_t *request, struct err *err)
 	if (r == 0)
 		r = sweep_slot(m.vm, &left, err);
 	if (r == 0)
-		r = sweep_mark(m.vm, m.uri, err);
-	if (r == 0)
 		r = host_open(m.uri, m.vm, &m.host, err);
+	if (r == 0)
+		r = sweep_mark(m.vm, m.uri, err);
 	if (r < 0)
 		return r;
 	fprintf(stderr, "connected to %s after %lld ms\n", host_uri(m.host),
