@@ -319,28 +319,24 @@ void method_report(void *arg, struct call *call, const json_t *params)
 	call_reply(call, result);
 }
 
-static int count_one(void *arg, const struct db_job *job)
-{
-	json_t *counts = arg;
-	const char *name = db_job_state_name(job->state);
-
-	json_set_int(counts, name, json_opt_int(counts, name, 0) + 1);
-	return 0;
-}
-
 void method_status(void *arg, struct call *call, const json_t *params)
 {
 	const struct server *server = arg;
-	json_t *result = json_object(), *jobs = json_object();
+	int64_t counts[DB_JOB_STATES];
+	json_t *result, *jobs;
 	struct err err = {0};
 
 	(void)params;
-	json_object_set_new(result, "jobs", jobs);
-	if (db_job_list(server->db, ~0U, 0, count_one, jobs, &err) < 0) {
-		json_decref(result);
+	if (db_job_counts(server->db, counts, &err) < 0) {
 		method_fail(call, &err);
 		return;
 	}
+	result = json_object();
+	jobs = json_object();
+	json_object_set_new(result, "jobs", jobs);
+	for (int s = 0; s < DB_JOB_STATES; s++)
+		if (counts[s])
+			json_set_int(jobs, db_job_state_name(s), counts[s]);
 	json_set_str(result, "version", KBISECTD_VERSION);
 	json_set_int(result, "protocol", CONTROL_PROTOCOL);
 	json_set_str(result, "host", server->config->host);

@@ -29,13 +29,17 @@ struct recorder *recorder_new(struct db *db, record_fn fn, void *arg)
 	return recorder;
 }
 
+static void event_free_strings(struct db_event *event)
+{
+	free(event->kind);
+	free(event->text);
+	free(event->data);
+}
+
 static void drop_pending(struct recorder *recorder)
 {
-	for (size_t i = 0; i < recorder->n; i++) {
-		free(recorder->pending[i].kind);
-		free(recorder->pending[i].text);
-		free(recorder->pending[i].data);
-	}
+	for (size_t i = 0; i < recorder->n; i++)
+		event_free_strings(&recorder->pending[i]);
 	recorder->n = 0;
 }
 
@@ -75,15 +79,23 @@ int record_event(struct recorder *recorder, int64_t job, const char *kind, json_
 
 int record_commit(struct recorder *recorder, struct err *err)
 {
+	struct db_event *events = recorder->pending;
+	size_t n = recorder->n;
 	int r = db_commit(recorder->db, err);
 
 	if (r < 0) {
 		drop_pending(recorder);
 		return r;
 	}
-	for (size_t i = 0; recorder->fn && i < recorder->n; i++)
-		recorder->fn(recorder->arg, &recorder->pending[i]);
-	drop_pending(recorder);
+	/* The listener may record things of its own, so the list is taken away first. */
+	recorder->pending = NULL;
+	recorder->n = recorder->cap = 0;
+	for (size_t i = 0; i < n; i++) {
+		if (recorder->fn)
+			recorder->fn(recorder->arg, &events[i]);
+		event_free_strings(&events[i]);
+	}
+	free(events);
 	return 0;
 }
 

@@ -1,6 +1,7 @@
 #include "db/job.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "db/stmt.h"
 #include "base/banned.h"
@@ -112,6 +113,39 @@ int db_job_list(
 		if (r < 0)
 			return r;
 	}
+	return r;
+}
+
+/* A row of the count: a state and a number. */
+struct count {
+	enum db_job_state state;
+	int64_t n;
+};
+
+static const struct field count_fields[] = {
+	{"state", FIELD_ENUM, offsetof(struct count, state), state_names},
+	{"n", FIELD_INT, offsetof(struct count, n), NULL},
+	{NULL, FIELD_INT, 0, NULL},
+};
+
+int db_job_counts(struct db *db, int64_t ret[DB_JOB_STATES], struct err *err)
+{
+	static const char sql[] = "SELECT state, count(*) AS n FROM job GROUP BY state";
+	cleanup(stmt_done) struct stmt *stmt = NULL;
+	int64_t counts[DB_JOB_STATES] = {0};
+	int r;
+
+	r = stmt_open(db, sql, &stmt, err);
+	if (r < 0)
+		return r;
+	while ((r = stmt_step(stmt, err)) > 0) {
+		struct count count = {0};
+
+		stmt_read_row(stmt, count_fields, &count);
+		counts[count.state] = count.n;
+	}
+	if (r == 0)
+		memcpy(ret, counts, sizeof(counts));
 	return r;
 }
 

@@ -51,6 +51,10 @@ typedef int (*db_job_fn)(void *arg, const struct db_job *job);
 /* Newest first; states is a bit mask of 1 << enum db_job_state; limit 0 = all. */
 int db_job_list(
 	struct db *db, unsigned states, int64_t limit, db_job_fn fn, void *arg, struct err *err);
+/* How many jobs there are in each state. */
+#define DB_JOB_STATES (DB_JOB_CANCELLED + 1)
+int db_job_counts(struct db *db, int64_t ret[DB_JOB_STATES], struct err *err);
+
 void db_job_release(struct db_job *job);
 static inline void cleanup_db_job_release(struct db_job *job)
 {
