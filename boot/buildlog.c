@@ -29,7 +29,7 @@ static const struct pattern {
 		"(ld|ar|as|clang|cc1): .*(memory exhausted|[Cc]annot allocate memory)"},
 	{1, BUILD_FAULT_KILLED, "[Ff]ork: .*(Cannot allocate memory|temporarily unavailable)"},
 	{1, BUILD_FAULT_KILLED, "^(make.*\\*\\*\\* .* )?Killed$"},
-	{2, BUILD_FAULT_TOOL, "^/bin/(ba)?sh: ([^:]*: )?[^ /:]+: (command )?not found$"},
+	{2, BUILD_FAULT_TOOL, "^/bin/(ba)?sh: ([^:]*: )*[^ /:]+: (command )?not found$"},
 	{2, BUILD_FAULT_TOOL, "^make.*: [^ /:]+: (Command not found|No such file or directory)$"},
 	{2, BUILD_FAULT_TOOL, "fatal error: (openssl|gelf|libelf|elfutils)[^ ]*: No such file"},
 	/* gcc, clang, sparse, Kconfig's own errors. */

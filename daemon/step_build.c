@@ -216,6 +216,8 @@ static int build(struct job *job, struct err *err)
 		r = prepare_slot(job, err);
 	if (r < 0)
 		return r;
+	/* Its mapped packs would lie in memory for as long as the compilers need theirs. */
+	repo_free(steal(&job->repo));
 	job->spec.config_inputs = job->config_inputs;
 	fprintf(stderr, "build: %s, log %s\n", job->tools.cc, job->spec.log);
 	r = build_kernel(&job->spec, &result, err);
@@ -235,7 +237,7 @@ static int build(struct job *job, struct err *err)
 	return 0;
 }
 
-/* The store knows the key: neither the slot nor the compiler is needed. */
+/* The store knows the key: the slot is not touched. */
 static int use_stored(const struct job *job, const struct store_entry *entry, struct err *err)
 {
 	int r = file_copy(entry->log, job->spec.log, err);
