@@ -35,15 +35,24 @@ pkg_libs = $(eval pkg_libs := $(shell $(PKG_CONFIG) --libs $(LIBS_DAEMON)) -lpth
 rooms = base db bisect boot daemon client
 src = $(wildcard $(1:%=%/*.c))
 obj = $(patsubst %.c,$(B)/%.o,$(call src,$(1)))
-main_obj = $(B)/daemon/main.o $(B)/client/main.o
+main_obj = $(B)/daemon/main.o $(B)/daemon/main_step.o $(B)/client/main.o
+lib_obj = $(filter-out $(main_obj),$(call obj,$(rooms)))
 
 .PHONY: all
-all: $(B)/kbisectd $(B)/kbctl
+all: $(B)/kbisectd $(B)/kbisectd-step $(B)/kbctl
 
 -include tests/tests.mk
 
-$(B)/kbisectd: $(call obj,base db bisect boot daemon)
-	$(CC) $(CFLAGS) $(EXTRA_CFLAGS) $(LDFLAGS) -o $@ $^ $(pkg_libs)
+$(B)/libkbisect.a: $(lib_obj)
+	rm -f $@
+	$(AR) qcs $@ $^
+
+# Each takes from the archive, and of the libraries, only what it uses: the daemon's memory is small
+# because the libraries of the steps are not in it.
+$(B)/kbisectd: $(B)/daemon/main.o $(B)/libkbisect.a | $(B)/kbisectd-step
+$(B)/kbisectd-step: $(B)/daemon/main_step.o $(B)/libkbisect.a
+$(B)/kbisectd $(B)/kbisectd-step:
+	$(CC) $(CFLAGS) $(EXTRA_CFLAGS) -Wl,--as-needed $(LDFLAGS) -o $@ $^ $(pkg_libs)
 
 $(B)/kbctl: $(call obj,base client)
 	$(CC) $(CFLAGS) $(EXTRA_CFLAGS) $(LDFLAGS) -o $@ $^ $(shell $(PKG_CONFIG) --libs $(LIBS_CLIENT)) -lm
@@ -79,7 +88,7 @@ install: all
 	$(INSTALL) -d $(D)$(sbindir) $(D)$(bindir) $(D)$(unitdir) $(D)$(libdir)/sysusers.d \
 		$(D)$(libdir)/tmpfiles.d $(D)$(sysconfdir)/kbisectd/benchmarks.d \
 		$(D)$(datadir)/kbisectd/guest $(D)$(datadir)/kbisectd/kernel
-	$(INSTALL) $(STRIP_FLAG) -m 755 $(B)/kbisectd $(D)$(sbindir)/kbisectd
+	$(INSTALL) $(STRIP_FLAG) -m 755 $(B)/kbisectd $(B)/kbisectd-step $(D)$(sbindir)/
 	$(INSTALL) $(STRIP_FLAG) -m 755 $(B)/kbctl $(D)$(bindir)/kbctl
 	$(INSTALL) -m 755 etc/guest/mkguest etc/guest/init $(D)$(datadir)/kbisectd/guest
 	$(INSTALL) -m 644 etc/kernel/*.config $(D)$(datadir)/kbisectd/kernel
@@ -104,7 +113,7 @@ install: all
 install-strip:
 	$(MAKE) install STRIP_FLAG=-s
 uninstall:
-	rm -f $(D)$(sbindir)/kbisectd $(D)$(bindir)/kbctl $(units:%=$(D)$(unitdir)/%) \
+	rm -f $(D)$(sbindir)/kbisectd $(D)$(sbindir)/kbisectd-step $(D)$(bindir)/kbctl $(units:%=$(D)$(unitdir)/%) \
 		$(D)$(libdir)/sysusers.d/kbisectd.conf $(D)$(libdir)/tmpfiles.d/kbisectd.conf
 	for p in $(pages); do rm -f $(D)$(mandir)/man$${p##*.}/$${p#man/}; done
 	rm -rf $(D)$(datadir)/kbisectd

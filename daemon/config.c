@@ -26,7 +26,7 @@ const struct conf_key config_keys[] = {
 	{"daemon", "data-dir", CONF_PATH, AT(data_dir), KBISECTD_DATADIR, NULL, NULL, NULL,
 		"folder of the guest's recipe and the kernel configuration fragments"},
 	{"daemon", "step-program", CONF_PATH, AT(step_program), NULL, NULL, NULL, NULL,
-		"program that is run for each step; default: kbisectd itself"},
+		"program that is run for each step; default: kbisectd-step beside kbisectd"},
 	{"limits", "connections", CONF_INT, AT(connections), "64", "1", "10000", NULL,
 		"clients at once on the control socket"},
 	{"limits", "line", CONF_SIZE, AT(line), "1M", "4K", "64M", NULL,

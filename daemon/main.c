@@ -14,7 +14,6 @@
 #include "base/sd.h"
 #include "daemon/log.h"
 #include "daemon/server.h"
-#include "daemon/step.h"
 #include "base/banned.h"
 
 #define SLOTS 1
@@ -127,13 +126,23 @@ static void on_term(evutil_socket_t fd, short what, void *arg)
 	queue_drain(server->queue, on_drained, server);
 }
 
-/* The step program: this very binary, unless the configuration names another. */
-static char *own_path(void)
+/* The step program, unless the configuration names another: beside this one. Free it. */
+static char *step_path(void)
 {
 	char path[4096];
 	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
 
-	return xstrndup(n > 0 ? path : "kbisectd", n > 0 ? (size_t)n : 8);
+	return n > 0 ? xasprintf("%.*s-step", (int)n, path) : xstrdup("kbisectd-step");
+}
+
+static int step_exec(const char *name)
+{
+	cleanup(free) char *path = step_path();
+	const char *argv[] = {path, "--step", name, NULL};
+
+	execvp(path, (char *const *)argv);
+	fprintf(stderr, "kbisectd: cannot run %s: %s\n", path, strerror(errno));
+	return EXIT_FAILURE;
 }
 
 static int open_state(struct server *server, int *ret_lock, struct err *err)
@@ -239,7 +248,7 @@ static void serve(struct server *server)
 static int daemon_main(const char *config_path)
 {
 	struct server server = {.config_path = config_path};
-	cleanup(free) char *self = own_path();
+	cleanup(free) char *steps = step_path();
 	cleanup(close) int lock = -1;
 	struct err err = {0};
 	int r;
@@ -248,7 +257,7 @@ static int daemon_main(const char *config_path)
 	signal(SIGXFSZ, SIG_IGN);
 	r = config_load(config_path, &server.config, &err);
 	if (r == 0) {
-		server.program = server.config->step_program ? server.config->step_program : self;
+		server.program = server.config->step_program ? server.config->step_program : steps;
 		r = server_open(&server, &lock, &err);
 	}
 	if (r == 0)
@@ -314,6 +323,6 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	if (step)
-		return step_main(step);
+		return step_exec(step);
 	return check ? check_main(config_path) : daemon_main(config_path);
 }

@@ -64,7 +64,7 @@ void step_result(json_t *result);
 /* In a step: {"refused": err->msg}; returns 0, so that a body can end with it. */
 int step_refuse(const struct err *err);
 
-/* The main of `kbisectd --step NAME`: read the request, run the body; returns the exit status. */
+/* The main of kbisectd-step: read the request, run the body; returns the exit status. */
 int step_main(const char *name);
 
 #endif

@@ -1,16 +1,11 @@
 # Tests. `make unit` needs no VM and takes under a minute; `make check` is everything.
 
-lib_obj = $(filter-out $(main_obj),$(call obj,base db bisect boot daemon client))
 unit_bins = $(patsubst tests/unit/%.c,$(B)/tests/%,$(wildcard tests/unit/test_*.c))
 fuzz_bins = $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 headers = $(wildcard $(rooms:%=%/*.h))
 sources = $(wildcard $(rooms:%=%/*.[ch]) tests/*/*.[ch])
 scripts = $(wildcard .ci/run .ci/setup etc/guest/mkguest etc/guest/init tests/demo/mkhistory)
 san = -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
-
-$(B)/libkbisect.a: $(lib_obj)
-	rm -f $@
-	$(AR) qcs $@ $^
 
 $(B)/tests/%: tests/unit/%.c $(B)/libkbisect.a
 	@mkdir -p $(@D)
