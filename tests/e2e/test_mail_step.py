@@ -1,6 +1,6 @@
 """The mail step against real SMTP servers and a sendmail command.
 
-KBISECTD names the binary under test (default: build/kbisectd).
+KBISECT_BUILD names the folder of the binary under test (default: build).
 """
 
 import base64
@@ -22,7 +22,7 @@ from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, AuthResult
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-KBISECTD = os.environ.get("KBISECTD", str(ROOT / "build" / "kbisectd"))
+KBISECTD = str(ROOT / os.environ.get("KBISECT_BUILD", "build") / "kbisectd")
 PASSWORD = "s3cret pässword"
 
 BODY = """\
