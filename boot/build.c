@@ -27,6 +27,8 @@ struct attempt {
 	int64_t deadline;
 	char *cc; /* CC= of make */
 	char *env[ENV_MAX + 1];
+	int configured; /* this far it went */
+	char *target;	/* the object file that failed, NULL = unknown */
 };
 
 static void set_env(struct attempt *at, const char *name, const char *value)
@@ -74,6 +76,7 @@ static void attempt_init(struct attempt *at, const struct build_spec *spec, stru
 static void cleanup_attempt(struct attempt *at)
 {
 	free(at->cc);
+	free(at->target);
 	for (size_t i = 0; at->env[i]; i++)
 		free(at->env[i]);
 }
@@ -246,6 +249,8 @@ static int judge(struct attempt *at, struct build_result *ret, struct err *err)
 	if (r < 0)
 		return r;
 	line = buildlog_error(buf_str(&log), log.len, prefix, &fault);
+	free(at->target);
+	at->target = buildlog_target(buf_str(&log), log.len);
 	if (fault == BUILD_FAULT_DISK)
 		return err_set(err, ENOSPC, "the disk of the build is full: %s", line);
 	if (fault == BUILD_FAULT_KILLED)
@@ -260,58 +265,84 @@ static int judge(struct attempt *at, struct build_result *ret, struct err *err)
 		line ? steal(&line) : xstrdup("make failed without an error message"));
 }
 
-/* Configure and compile once. */
-static int try_once(struct attempt *at, struct build_result *ret, struct err *err)
+/* Configure, and check what came of it. As make(), where 0 = *ret is the end. */
+static int try_config(struct attempt *at, struct build_result *ret, struct err *err)
 {
 	cleanup(buf_release) struct buf config = BUF_INIT, lost = BUF_INIT;
 	struct err refused;
 	int r = configure(at, &config, err);
 
-	if (r > 0) {
-		int bad = kconfig_check(&at->spec->recipe, buf_str(&config), &lost, &refused);
-
-		caplog_add(at->log, buf_str(&lost), lost.len);
-		if (bad < 0 && at->spec->strict) {
-			r = caplog_part(at->log, NULL, err);
-			return r < 0 ? r : finish(ret, BUILD_REFUSED, xstrdup(refused.msg));
-		}
-		r = make(at, "obj", "bzImage", err);
-	}
-	if (r == -ETIMEDOUT) {
-		r = caplog_part(at->log, NULL, err);
-		return r < 0 ? r
-			     : finish(ret, BUILD_FAILED,
-				       xasprintf("the build took more than %lld min",
-					       (long long)(at->spec->timeout_ms + 59999) / 60000));
-	}
-	if (r < 0)
-		return r;
 	if (r == 0)
 		return judge(at, ret, err);
+	if (r < 0)
+		return r;
+	at->configured = 1;
+	r = kconfig_check(&at->spec->recipe, buf_str(&config), &lost, &refused);
+	caplog_add(at->log, buf_str(&lost), lost.len);
+	if (r == 0 || !at->spec->strict)
+		return 1;
 	r = caplog_part(at->log, NULL, err);
-	return r < 0 ? r : finish(ret, BUILD_OK, NULL);
+	return r < 0 ? r : finish(ret, BUILD_REFUSED, xstrdup(refused.msg));
+}
+
+/* Configure and make one target. */
+static int try_once(
+	struct attempt *at, const char *target, struct build_result *ret, struct err *err)
+{
+	int r = try_config(at, ret, err);
+
+	if (r == 0)
+		return 0;
+	if (r > 0) {
+		r = make(at, "obj", target, err);
+		if (r == 0)
+			return judge(at, ret, err);
+	}
+	if (r < 0 && r != -ETIMEDOUT)
+		return r;
+	if (caplog_part(at->log, NULL, err) < 0)
+		return -err->code;
+	if (r > 0)
+		return finish(ret, BUILD_OK, NULL);
+	return finish(ret, BUILD_FAILED,
+		xasprintf("the build took more than %lld min",
+			(long long)(at->spec->timeout_ms + 59999) / 60000));
+}
+
+/* Does what failed fail in the same words here too? Returns 1 when it does. */
+static int fails_alone(struct attempt *at, const struct build_result *first, struct err *err)
+{
+	cleanup(build_result_release) struct build_result alone = {.end = BUILD_FAILED};
+	cleanup(free) char *target = steal(&at->target);
+	int r;
+
+	if (!target)
+		return 0;
+	r = try_once(at, target, &alone, err);
+	return r < 0 ? r : alone.end == BUILD_FAILED && !strcmp(alone.text, first->text);
 }
 
 /* A failure in a used slot/obj: does it fail in a clean one too? See the header. */
 static int try_clean(struct attempt *at, struct build_result *ret, struct err *err)
 {
 	const char *slot = at->spec->box.slot;
-	cleanup(free) char *conf = file_join(slot, "conf");
+	cleanup(free) char *key = xasprintf("%s/conf/key", slot);
 	struct err ignored;
 	int r = buildslot_set_aside(slot, err);
 
-	if (r == 0)
-		r = file_remove(conf, err);
-	if (r == 0)
-		r = file_mkdir(conf, 0755, err);
 	if (r < 0)
 		return r;
+	if (!at->configured)
+		unlink(key);
 	caplog_addf(at->log, "kbisectd: failed; once more in a clean folder\n");
-	r = try_once(at, ret, err);
+	r = fails_alone(at, ret, err);
+	if (r == 0)
+		r = try_once(at, "bzImage", ret, err);
 	if (r == 0 && ret->end == BUILD_OK)
 		return buildslot_drop_aside(slot, err);
-	buildslot_put_back(slot, r < 0 ? &ignored : err);
-	return r;
+	if (buildslot_put_back(slot, r < 0 ? &ignored : err) < 0 && r >= 0)
+		return -err->code;
+	return r < 0 ? r : 0;
 }
 
 /* The folders that a sandbox needs; returns whether slot/obj is a new one. */
@@ -348,7 +379,7 @@ int build_kernel(const struct build_spec *spec, struct build_result *ret, struct
 		clean = r = make_folders(&spec->box, err);
 		attempt_init(&at, spec, log);
 		if (r >= 0)
-			r = try_once(&at, &result, err);
+			r = try_once(&at, "bzImage", &result, err);
 		if (r == 0 && result.end == BUILD_FAILED && !clean && clock_mono_ms() < at.deadline)
 			r = try_clean(&at, &result, err);
 	}

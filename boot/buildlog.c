@@ -160,3 +160,27 @@ char *buildlog_error(const char *log, size_t len, const char *prefix, enum build
 	*ret_fault = best.pattern ? best.pattern->fault : BUILD_FAULT_CANDIDATE;
 	return best.pattern ? tidy(&best, prefix) : NULL;
 }
+
+/* The name in "make[3]: *** [Makefile:250: net/core/dev.o] Error 1"; older ones have no file:line.
+ */
+char *buildlog_target(const char *log, size_t len)
+{
+	const char *end = log + len, *line = log;
+
+	while ((line = memmem(line, (size_t)(end - line), ": *** [", 7))) {
+		const char *stop = memchr(line, '\n', (size_t)(end - line));
+		const char *close, *name;
+
+		line += 7;
+		close = memmem(line, (size_t)((stop ? stop : end) - line), ".o] Error ", 10);
+		if (!close)
+			continue;
+		name = close;
+		while (name > line && !strchr(" [:", name[-1]))
+			name--;
+		if (*name == '/' || *name == '-' || memmem(name, (size_t)(close - name), "..", 2))
+			return NULL;
+		return xstrndup(name, (size_t)(close - name) + 2);
+	}
+	return NULL;
+}

@@ -23,4 +23,10 @@ enum build_fault {
  */
 char *buildlog_error(const char *log, size_t len, const char *prefix, enum build_fault *ret_fault);
 
+/*
+ * The object file whose making failed first, as a target of make, so that it can be tried alone.
+ * NULL when the failure is of another kind. Free it.
+ */
+char *buildlog_target(const char *log, size_t len);
+
 #endif

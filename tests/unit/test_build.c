@@ -27,7 +27,8 @@
 #define MAKEFILE                                                                                   \
 	"tinyconfig:\n\techo CONFIG_A=y >$(O)/.config\n"                                           \
 	"olddefconfig:\n\tgrep -v GONE $(O)/.config >$(O)/new; mv $(O)/new $(O)/.config\n"         \
-	"bzImage:\n\t@touch $(O)/Makefile; mkdir -p $(O)/arch/x86/boot; . ./script\n"
+	"bzImage:\n\t@touch $(O)/Makefile; mkdir -p $(O)/arch/x86/boot; . ./script\n"              \
+	"a.o:\n\t@touch $(O)/Makefile $(O)/alone; . ./script\n"
 
 static char top[64];
 static const char *slot, *log_path;
@@ -55,6 +56,7 @@ static int setup(void **state)
 	struct err err = {0};
 
 	(void)state;
+	setenv("PATH", "/usr/bin:/bin", 1);
 	snprintf(top, sizeof(top), "/tmp/kbisect-build-XXXXXX");
 	if (!mkdtemp(top))
 		return -1;
@@ -123,6 +125,12 @@ static const struct {
 	{"echo \"$PWD/a.c:1:2: error: boom\"; exit 1", "", 0, 0, BUILD_FAILED,
 		"a.c:1:2: error: boom", "once more in a clean folder", 1},
 	{"exit 1", "", 0, 0, BUILD_FAILED, "make: *** [Makefile:", NULL, 1},
+	/* An object file is tried alone, and all of it only when that does not tell. */
+	{"echo 'a.c:1:2: error: boom'; echo 'make: *** [M:1: a.o] Error 1'; exit 1", "", 0, 0,
+		BUILD_FAILED, "a.c:1:2: error: boom", "$ make a.o\n", 1},
+	{"test ! -e $O/old || { echo 'a.c:1:2: error: x'; echo 'make: *** [M:1: a.o] Error 1'; "
+	 "exit 1; }; test -e $O/alone && echo k >$O/arch/x86/boot/bzImage",
+		"", 0, 0, BUILD_OK, NULL, "$ make a.o\n", 0},
 	{"echo 'as: a.o: No space left on device'; exit 1", "", 0, -ENOSPC, 0,
 		"the disk of the build is full: as: a.o: No space", NULL, 1},
 	{"echo 'gcc: fatal error: Killed signal terminated program cc1'; exit 1", "", 0, -ENOMEM, 0,

@@ -142,11 +142,38 @@ static void takes_any_bytes(void **state)
 	assert_string_equal(line, "b.c:2:2: error: late");
 }
 
+static void names_the_object_that_failed(void **state)
+{
+	static const struct {
+		const char *log, *target;
+	} logs[] = {
+		{CC STOP, "net/unix/af_unix.o"},
+		{"make[2]: *** [kernel/fork.o] Error 1\n", "kernel/fork.o"},
+		{"make[1]: *** [Makefile:9: net] Error 2\nmake[1]: *** [M:1: a/b.o] Error 1",
+			"a/b.o"},
+		{"make[1]: *** [Makefile:9: vmlinux] Error 1\n", NULL},
+		{"make[1]: *** [Makefile:9: ../../x.o] Error 1\n", NULL},
+		{"make[1]: *** [Makefile:9: /x.o] Error 1\n", NULL},
+		{"make[1]: *** [Makefile:9: -x.o] Error 1\n", NULL},
+		{"make: *** [", NULL},
+		{"", NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(logs) / sizeof(*logs); i++) {
+		cleanup(free) char *target = buildlog_target(logs[i].log, strlen(logs[i].log));
+
+		if (!target != !logs[i].target || (target && strcmp(target, logs[i].target) != 0))
+			fail_msg("row %zu: %s", i, target ? target : "(none)");
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(finds_the_line_that_tells_it),
 		cmocka_unit_test(takes_any_bytes),
+		cmocka_unit_test(names_the_object_that_failed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
