@@ -217,6 +217,9 @@ static void stopped(struct active *a)
 	int r;
 
 	a->stopping = 0;
+	/* What the step said when it was told to stop is nobody's failure. */
+	free(steal(&a->infra));
+	free(steal(&a->refused));
 	r = record_begin(a->spec.recorder, &err);
 	if (r == 0)
 		r = db_run_abandon(a->spec.db, a->spec.job, "stopped", clock_wall_ms(), &err);
