@@ -269,6 +269,17 @@ static int make_temp(const char *store, char *temp, int *ret_fd, struct err *err
 	return 0;
 }
 
+int store_check(const char *store, struct err *err)
+{
+	cleanup(free) char *temp = file_join(store, TEMP_PREFIX "XXXXXX");
+	cleanup(close) int alive = -1;
+	int r = make_temp(store, temp, &alive, err);
+
+	if (r == 0)
+		r = file_remove(temp, err);
+	return r < 0 ? err_wrap(err, "the store of kernels cannot be written") : 0;
+}
+
 int store_add(const char *store, const char *key, const struct store_files *files,
 	const struct store_limit *limit, struct store_entry *ret, struct err *err)
 {

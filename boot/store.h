@@ -45,6 +45,9 @@ struct store_limit {
  */
 int store_find(const char *store, const char *key, struct store_entry *ret, struct err *err);
 
+/* Can an entry be made at all? Worth asking before a build rather than after it. */
+int store_check(const char *store, struct err *err);
+
 /*
  * Add an entry (nothing happens if it is there already), then drop old ones until the store is
  * below its limit; never the new one.

@@ -211,7 +211,9 @@ static int build(struct job *job, struct err *err)
 	cleanup(close) int lock = -1;
 	int r;
 
-	r = buildslot_lock(job->spec.box.slot, &lock, err);
+	r = store_check(job->store, err);
+	if (r == 0)
+		r = buildslot_lock(job->spec.box.slot, &lock, err);
 	if (r == 0)
 		r = prepare_slot(job, err);
 	if (r < 0)

@@ -239,6 +239,12 @@ static void says_that_it_cannot_write(void **state)
 	assert_int_equal(add("file", 1, &limit, &err), -ENOTDIR);
 	assert_non_null(strstr(err.msg, "the store of kernels cannot be written"));
 	assert_non_null(strstr(err.msg, "/file"));
+	cleanup(free) char *file = file_join(top, "file");
+	cleanup(free) char *fresh = file_join(top, "fresh/store");
+	assert_int_equal(store_check(file, &err), -ENOTDIR);
+	assert_non_null(strstr(err.msg, "the store of kernels cannot be written"));
+	assert_int_equal(store_check(fresh, &err), 0);
+	assert_int_equal(store_sweep(fresh, &err), 0);
 }
 
 int main(void)
