@@ -125,3 +125,5 @@ clean:
 	rm -rf build
 distclean: clean
 	rm -rf demo-state
+
+-include tests/bench/bench.mk
