@@ -67,9 +67,12 @@ static void attempt_init(struct attempt *at, const struct build_spec *spec, stru
 		cleanup(free) char *dir = sandbox_path(&spec->box, "ccache");
 
 		set_env(at, "CCACHE_DIR", dir);
-		/* Take the headers from the dependency file that kbuild asks for anyway, in place
-		 * of one more run of the preprocessor for each file. */
-		set_env(at, "CCACHE_DEPEND", "1");
+		/*
+		 * The host's own settings stay out. Its depend_mode would be fatal: it skips the
+		 * preprocessor, and with it the check for .incbin, by which piggy.S takes in the
+		 * kernel proper: two kernels of one compressed size would be one image.
+		 */
+		set_env(at, "CCACHE_CONFIGPATH", "/dev/null");
 	}
 }
 
