@@ -32,6 +32,7 @@
 
 static char top[64];
 static const char *slot, *log_path;
+static const char *ccache = ""; /* folder of the next builds */
 static const struct build_tools tools = {(char *)"cc 1", (char *)"ld 1"};
 
 static void write_at(const char *name, const char *text)
@@ -89,7 +90,7 @@ static int run(const char *script, int off, int strict, const char *fragment, in
 {
 	struct kconfig_text fragments[] = {{"frag", fragment}};
 	struct build_spec spec = {
-		.box = {.slot = slot, .cc = "cc", .off = off},
+		.box = {.slot = slot, .cc = "cc", .off = off, .ccache = ccache},
 		.recipe = {.base = KCONFIG_TINY,
 			.tiny = {"tiny", "CONFIG_TINY=y"},
 			.guest = {"guest", "CONFIG_GUEST=y"},
@@ -206,6 +207,35 @@ static void leaves_an_unchanged_config_alone(void **state)
 	assert_true(inode[0] == inode[1]);
 	assert_int_equal(file_read(path, 4096, &text, &err), 0);
 	assert_string_equal(text.data, "CONFIG_A=y\n\nCONFIG_TINY=y\nCONFIG_GUEST=y\nCONFIG_C=y\n");
+}
+
+/* What .incbin takes in is not in the text that the compiler sees; piggy.S holds the kernel so. */
+static void ccache_sees_what_incbin_takes_in(void **state)
+{
+	static const char *const images[] = {"AAAA", "BBBB"};
+	cleanup(free) char *cache = file_join(top, "ccache");
+	cleanup(free) char *image = file_join(slot, "obj/arch/x86/boot/bzImage");
+	struct err err = {0};
+
+	(void)state;
+	if (system("ccache --version >/dev/null 2>&1") != 0)
+		skip();
+	ccache = cache;
+	for (int i = 0; i < 2; i++) {
+		cleanup(build_result_release) struct build_result result = {.text = NULL};
+		cleanup(buf_release) struct buf object = BUF_INIT;
+		cleanup(free) char *script = xasprintf("cd $O; printf %s >blob; "
+						       "printf '.data\\n.incbin \"blob\"\\n' >p.S; "
+						       "$CC -Wp,-MMD,p.d -c p.S -o p.o; "
+						       "cp p.o arch/x86/boot/bzImage",
+			images[i]);
+
+		assert_int_equal(run(script, 1, 0, "", 60000, &result, &err), 0);
+		assert_int_equal(result.end, BUILD_OK);
+		assert_int_equal(file_read(image, 1 << 20, &object, &err), 0);
+		assert_non_null(memmem(object.data, object.len, images[i], 4));
+	}
+	ccache = "";
 }
 
 /* Is a process with this argument alive? */
@@ -360,6 +390,7 @@ int main(void)
 		cmocka_unit_test(ends_as_it_should_on_the_host),
 		cmocka_unit_test(ends_as_it_should_in_the_sandbox),
 		cmocka_unit_test(leaves_an_unchanged_config_alone),
+		cmocka_unit_test(ccache_sees_what_incbin_takes_in),
 		cmocka_unit_test(ends_at_its_time_limit),
 		cmocka_unit_test(dies_with_its_step),
 		cmocka_unit_test(shuts_the_candidate_in),
