@@ -24,7 +24,8 @@ struct buf {
 void buf_add(struct buf *buf, const void *data, size_t len);
 void buf_adds(struct buf *buf, const char *s);
 void buf_addc(struct buf *buf, char c);
-void buf_addf(struct buf *buf, const char *fmt, ...) __attribute__((format(printf, 2, 3), nonnull(2)));
+void buf_addf(struct buf *buf, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3), nonnull(2)));
 
 /*
  * Foreign text as one line of at most about max bytes, fit for an error message: lines are joined

@@ -96,8 +96,8 @@ static void write_os(struct xml *x, const struct domain_spec *spec)
 	 * thousands of seconds in one of the host's, and its sshd times our session out.
 	 */
 	cleanup(free) char *cmdline = xasprintf("console=ttyS0 panic=-1 no_timer_check%s%s%s",
-		spec->timing == DOMAIN_VIRTUAL ? " idle=poll" : "",
-		spec->cmdline ? " " : "", spec->cmdline ? spec->cmdline : "");
+		spec->timing == DOMAIN_VIRTUAL ? " idle=poll" : "", spec->cmdline ? " " : "",
+		spec->cmdline ? spec->cmdline : "");
 
 	start(x, "os");
 	start(x, "type");

@@ -13,8 +13,9 @@
  *
  * accept	is the job valid, and what does it name?
  *   request	text, where, dir (for relative paths), benchmarks (folder), slots
- *   result	good, bad: {id, label, subject}; commits, merges (in the range); config: {base:
- *"tiny" | "defconfig" | "file", name, text}; fragments: [{name, text}]; benchmark: {name, text};
+ *   result	good, bad: {id, label, subject}; commits, merges (in the range);
+ *		config: {base: "tiny" | "defconfig" | "file", name, text};
+ *		fragments: [{name, text}]; benchmark: {name, text};
  *		metric, better ("higher" | "lower"), unit
  * pick		which commit next
  *   request	repo, good: [id], bad: id, verdicts: {id: "good" | "bad" | "skip" | "unsure"}
@@ -30,11 +31,15 @@
  *	    or	ok: false, error (the compiler's first error line), seconds
  * measure	fresh boots, one after the other
  *   request	boots: [{run, kernel, dir}]; vm (folder of this slot), uri; domain: {cpus, memory,
- *		cmdline, accel, timing, timeout_ms, silence_ms}; guest: {keys, cache, mkguest,
- *init}; benchmark: {name, text, args, timeout_ms, iterations} result	{accel, timing, why} once;
- *{run, state: "booting"}; then for each boot {run, outcome, detail, boot_ms, test_ms, metrics:
- *{NAME: {value, text, all: [text]}}} outcome = ok, panic, oops, triple-fault, silence,
- *boot-timeout, test-failed, test-timeout, no-metric, infra mail		deliver one message
+ *		cmdline, accel, timing, timeout_ms, silence_ms};
+ *		guest: {keys, cache, mkguest, init};
+ *		benchmark: {name, text, args, timeout_ms, iterations}
+ *   result	{accel, timing, why} once; {run, state: "booting"}; then for each boot
+ *		{run, outcome, detail, boot_ms, test_ms, metrics:
+ *			{NAME: {value, text, all: [text]}}}
+ *		outcome = ok, panic, oops, triple-fault, silence, boot-timeout, test-failed,
+ *		test-timeout, no-metric, infra
+ * mail		deliver one message
  *   request	from, to: [address], subject, body, message_id, in_reply_to, date (Unix seconds),
  *		smtp: {url, user, password_file, tls, ca_file} or sendmail (command); marker (file:
  *		there as soon as nothing is left to send; a step that finds it sends nothing);

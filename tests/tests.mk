@@ -4,7 +4,7 @@ unit_bins = $(patsubst tests/unit/%.c,$(B)/tests/%,$(wildcard tests/unit/test_*.
 fuzz_bins = $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 headers = $(wildcard $(rooms:%=%/*.h))
 sources = $(wildcard $(rooms:%=%/*.[ch]) tests/*/*.[ch])
-scripts = $(wildcard .ci/run .ci/setup etc/guest/mkguest etc/guest/init tests/demo/mkhistory)
+scripts = .ci/run .ci/setup etc/guest/mkguest etc/guest/init
 san = -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 
 $(B)/tests/%: tests/unit/%.c $(B)/libkbisect.a
@@ -43,7 +43,7 @@ format:
 
 lint: layers hdrcheck format
 	shellcheck $(scripts)
-	codespell --skip=.git,build,demo-state,corpus,data .
+	codespell .
 	mandoc -T lint -W warning $(pages) >/dev/null
 	tests/mankeys
 
