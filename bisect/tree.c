@@ -32,8 +32,10 @@ int tree_find(
 	r = git_revparse_single(&obj, repo_git(repo), commit);
 	if (r == 0)
 		r = git_object_peel(&tree, obj, GIT_OBJECT_TREE);
+	if (r == GIT_ENOTFOUND)
+		return err_set(err, ENOENT, "%s has no commit %s", repo_path(repo), commit);
 	if (r < 0)
-		return repo_error(repo, r, err, "no commit %s in %s", commit, repo_path(repo));
+		return repo_error(repo, r, err, "commit %s in %s", commit, repo_path(repo));
 	git_oid_tostr(ret_id, TREE_ID_SIZE, git_object_id(tree));
 	return 0;
 }

@@ -382,9 +382,14 @@ int build_kernel(const struct build_spec *spec, struct build_result *ret, struct
 		clean = r = make_folders(&spec->box, err);
 		attempt_init(&at, spec, log);
 		if (r >= 0)
+			r = buildslot_begin(spec->box.slot, err);
+		if (r == 0)
 			r = try_once(&at, "bzImage", &result, err);
 		if (r == 0 && result.end == BUILD_FAILED && !clean && clock_mono_ms() < at.deadline)
 			r = try_clean(&at, &result, err);
+		/* At the time limit the compilers were killed as they stood. */
+		if (r == 0 && clock_mono_ms() < at.deadline)
+			r = buildslot_end(spec->box.slot, err);
 	}
 	if (r < 0)
 		return r;

@@ -1,6 +1,7 @@
 #include "boot/buildslot.h"
 
 #include <errno.h>
+#include <ftw.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -64,6 +65,54 @@ static int is_trusted(const char *mark, const struct buf *boot)
 	       stat(mark, &st) == 0 && (int64_t)st.st_mtim.tv_sec * 1000 <= clock_wall_ms();
 }
 
+int buildslot_begin(const char *slot, struct err *err)
+{
+	cleanup(free) char *mark = file_join(slot, "building");
+
+	return file_write(mark, "", 0, 0644, err);
+}
+
+int buildslot_end(const char *slot, struct err *err)
+{
+	cleanup(free) char *mark = file_join(slot, "building");
+
+	return unlink(mark) < 0 ? err_sys(err, errno, "cannot remove %s", mark) : 0;
+}
+
+static __thread struct timespec distrusted_since;
+
+static int remove_if_newer(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+{
+	const struct timespec *since = &distrusted_since;
+
+	(void)ftw;
+	if (flag == FTW_D || st->st_mtim.tv_sec < since->tv_sec ||
+		(st->st_mtim.tv_sec == since->tv_sec && st->st_mtim.tv_nsec < since->tv_nsec))
+		return 0;
+	return unlink(path);
+}
+
+/* Remove all that a build which never ended has written. Returns 1 when there was one. */
+static int drop_unfinished(const char *slot, struct err *err)
+{
+	static const char *const folders[] = {"obj", "conf"};
+	cleanup(free) char *mark = file_join(slot, "building");
+	struct stat st;
+	int r;
+
+	if (stat(mark, &st) < 0)
+		return 0;
+	distrusted_since = st.st_mtim;
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+		cleanup(free) char *path = file_join(slot, folders[i]);
+
+		if (nftw(path, remove_if_newer, 64, FTW_PHYS) < 0 && errno != ENOENT)
+			return err_sys(err, errno, "cannot clean %s", path);
+	}
+	r = buildslot_end(slot, err);
+	return r < 0 ? r : 1;
+}
+
 int buildslot_prepare(const char *slot, struct err *err)
 {
 	static const char *const untrusted[] = {"obj", "obj.old", "conf"};
@@ -84,6 +133,10 @@ int buildslot_prepare(const char *slot, struct err *err)
 				return r;
 		}
 	r = buildslot_put_back(slot, err);
+	if (r < 0)
+		return r;
+	n += r;
+	r = drop_unfinished(slot, err);
 	if (r < 0)
 		return r;
 	n += r;

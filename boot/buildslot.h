@@ -3,8 +3,8 @@
 
 /*
  * The folder of a build slot: src (the source), conf (where its configuration is made), obj (what
- * make made of it), obj.old (obj, set aside while a clean one is tried), lock, tree, boot. What is
- * in it is kept from one candidate to the next, as long as it can be trusted.
+ * make made of it), obj.old (obj, set aside while a clean one is tried), lock, tree, boot,
+ * building. What is in it is kept from one candidate to the next, as long as it can be trusted.
  *
  * Every user holds the lock. Everything blocks on the disk.
  */
@@ -17,10 +17,15 @@ int buildslot_lock(const char *slot, int *ret_fd, struct err *err);
 /*
  * Before the source changes: drop what cannot be built upon. That is half a retry, objects of an
  * earlier boot of the host (a power cut may have truncated them), and objects from the future when
- * the clock went back (make would take them for newer than the source). Returns how many things
- * were dropped.
+ * the clock went back (make would take them for newer than the source), and what a build that was
+ * killed had made (a half-written object has a new time, so make would keep it). Returns how many
+ * things were dropped.
  */
 int buildslot_prepare(const char *slot, struct err *err);
+
+/* Around a build; without the end, the next buildslot_prepare distrusts what it made. */
+int buildslot_begin(const char *slot, struct err *err);
+int buildslot_end(const char *slot, struct err *err);
 
 /* obj becomes obj.old, and a new obj is made. */
 int buildslot_set_aside(const char *slot, struct err *err);

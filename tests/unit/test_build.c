@@ -201,6 +201,7 @@ static void leaves_an_unchanged_config_alone(void **state)
 
 		assert_int_equal(run("exit 0", 1, 1, fragments[i], 60000, &result, &err), 0);
 		assert_int_equal(result.end, BUILD_OK);
+		assert_false(there("slot/building"));
 		assert_int_equal(stat(path, &st), 0);
 		inode[i] = st.st_ino;
 	}
@@ -261,6 +262,7 @@ static void ends_at_its_time_limit(void **state)
 			run("sleep 7.7731 & sleep 7.7731", off, 0, "", 1500, &result, &err), 0);
 		assert_int_equal(result.end, BUILD_FAILED);
 		assert_string_equal(result.text, "the build took more than 1 min");
+		assert_true(there("slot/building"));
 		assert_true(clock_mono_ms() - start < 6000);
 		usleep(100000);
 		assert_false(alive("[7]\\.7731"));
@@ -334,6 +336,19 @@ static void drops_what_cannot_be_trusted(void **state)
 		assert_int_equal(buildslot_prepare(slot, &err) > 0, i > 0);
 		assert_int_equal(there("slot/obj/made"), i == 0);
 	}
+	assert_int_equal(file_remove(obj, &err), 0);
+	/* What a killed build wrote goes, what was there before stays. */
+	assert_int_equal(file_mkdir(obj, 0755, &err), 0);
+	write_at("slot/obj/before", "");
+	usleep(20000);
+	assert_int_equal(buildslot_begin(slot, &err), 0);
+	usleep(20000);
+	write_at("slot/obj/after", "");
+	assert_int_equal(buildslot_prepare(slot, &err), 1);
+	assert_true(there("slot/obj/before"));
+	assert_false(there("slot/obj/after"));
+	assert_int_equal(buildslot_prepare(slot, &err), 0);
+	assert_int_equal(file_remove(obj, &err), 0);
 	/* Half a retry: the old objects come back. */
 	assert_int_equal(file_mkdir(obj, 0755, &err), 0);
 	write_at("slot/obj/made", "");
