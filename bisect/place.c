@@ -99,7 +99,8 @@ static void prune(const struct place *place, const char *dir)
 		if (slash)
 			*slash = '\0';
 		fd = slash ? walk(place, path, 0) : fcntl(place->root_fd, F_DUPFD_CLOEXEC, 3);
-		if (fd < 0 || unlinkat(fd, name, AT_REMOVEDIR) < 0 || !slash)
+		/* One that is gone already was removed by a call that was then killed. */
+		if ((fd >= 0 && unlinkat(fd, name, AT_REMOVEDIR) < 0 && errno != ENOENT) || !slash)
 			return;
 	}
 }
@@ -149,8 +150,12 @@ int place_remove(struct place *place, const char *name, struct err *err)
 	const char *base;
 	int r = arrive(place, name, 0, &base, err);
 
-	if (r == -ENOENT)
+	if (r == -ENOENT) {
+		cleanup(free) char *dir = xstrndup(name, (size_t)(base - name - 1));
+
+		prune(place, dir);
 		return 0;
+	}
 	if (r < 0)
 		return r;
 	/* A folder in its place belongs to another tree, whose own files are removed by name. */

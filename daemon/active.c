@@ -293,7 +293,7 @@ static int start(struct active *a, const char *name, json_t *request, int64_t de
 		.program = a->spec.program,
 		.name = name,
 		.dir = dir,
-		.request = request,
+		.request = held,
 		.deadline_ms = deadline_ms,
 		.line = on_line,
 		.done = on_done,

@@ -336,10 +336,8 @@ static void refuses_a_hostile_tree(void **state)
 	(void)state;
 	tree = gitrepo_sh(&scratch,
 		"git init -q h; cd h; b=$(echo evil | git hash-object -w --stdin); "
-		"t=$({ printf '100644 evil\\0'; echo $b | xxd -r -p; } | "
-		"git hash-object -w -t tree --literally --stdin); "
-		"{ printf '40000 ..\\0'; echo $t | xxd -r -p; } | "
-		"git hash-object -w -t tree --literally --stdin");
+		"t=$(printf '100644 blob %%s\\tevil\\n' $b | git mktree); "
+		"printf '040000 tree %%s\\t..\\n' $t | git mktree");
 	repo = open_repo("h");
 	assert_int_equal(file_mkdir(slot, 0755, &err), 0);
 	assert_true(tree_checkout(repo, tree, slot, NULL, &err) < 0);
