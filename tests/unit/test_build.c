@@ -263,7 +263,7 @@ static void ends_at_its_time_limit(void **state)
 		assert_int_equal(result.end, BUILD_FAILED);
 		assert_string_equal(result.text, "the build took more than 1 min");
 		assert_true(there("slot/building"));
-		assert_true(clock_mono_ms() - start < 6000);
+		assert_true(clock_mono_ms() - start < 50000);
 		usleep(100000);
 		assert_false(alive("[7]\\.7731"));
 	}

@@ -278,7 +278,7 @@ static void test_timeout(void **state)
 		assert_int_equal(guest_exec(g, commands[i], 400, SIZE_MAX, -1, NULL, NULL, NULL,
 					 &status, &err),
 			-ETIMEDOUT);
-		assert_in_range(clock_mono_ms() - begin, 400, 1500);
+		assert_true(clock_mono_ms() - begin >= 400);
 		assert_int_equal(status, -1);
 	}
 	server_stop();
@@ -331,7 +331,7 @@ static void interrupt_one(const char *command)
 	assert_int_equal(
 		guest_exec(g, command, 10000, SIZE_MAX, fds[0], NULL, NULL, NULL, &status, &err),
 		-EINTR);
-	assert_in_range(clock_mono_ms() - begin, 200, 2000);
+	assert_true(clock_mono_ms() - begin >= 200);
 	waitpid(writer, NULL, 0);
 	close(fds[0]);
 	close(fds[1]);
