@@ -124,6 +124,6 @@ dist:
 clean:
 	rm -rf build
 distclean: clean
-	rm -rf demo-state $(PACKAGE)-*.tar.gz $(PACKAGE)-*.tar.gz
+	rm -rf demo-state $(PACKAGE)-*.tar.gz
 
 -include tests/bench/bench.mk
