@@ -124,7 +124,7 @@ def test_units_are_clean(dest, tmp_path):
     shutil.copytree("/lib/systemd/system", dest / "lib/systemd/system", symlinks=True)
     kill = dest / "bin/kill"
     kill.parent.mkdir()
-    shutil.copy("/bin/kill", kill)
+    kill.touch(0o755)
     out = subprocess.run(
         ["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", f"--root={dest}",
          "kbisectd.service", "kbisectd.socket"],
