@@ -88,8 +88,8 @@ def test_regex_that_does_not_compile(daemon):
 
 def talk(daemon, data, shut=True):
     s = socket.socket(socket.AF_UNIX)
+    s.connect(str(daemon.socket))  # waits for room in the backlog, which it would not with a time-out
     s.settimeout(30)
-    s.connect(str(daemon.socket))
     for i in range(0, len(data), 1 << 16):
         s.sendall(data[i:i + (1 << 16)])
     if shut:

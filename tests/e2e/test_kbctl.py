@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -95,10 +96,10 @@ def test_socket_of_others(tmp_path, fake):
     os.chmod(fake.path, 0o600)
     for folder in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
         os.chmod(folder, 0o755)
-    r = subprocess.run([KBCTL, "list"], user=65534, capture_output=True, text=True,
+    # The build folder may lie where only its owner gets to.
+    program = shutil.copy(KBCTL, tmp_path)
+    r = subprocess.run([program, "list"], user=65534, capture_output=True, text=True,
                        env=environment(fake.path))
-    if "Permission denied" in r.stderr and KBCTL in r.stderr:
-        pytest.skip("the build folder is private")
     assert r.returncode == 4
     assert 'members of the group "root"' in r.stderr
 
